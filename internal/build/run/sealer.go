@@ -47,7 +47,7 @@ func (s sealer) Seal(e lock.Entry, r Result, round []verdict.Verdict) ([]artifac
 			Started: r.Started, Finished: r.Finished, Canary: r.Canary, Ccache: r.Ccache,
 		})
 		earlier, _ := attest.Read(r.Artifacts[0], trust)
-		attached = earlier.Attached()
+		attached = earlier.Documents
 		if earlier.Repeats(p, r.Artifacts, s.key.Public().ID) {
 			p = *earlier.Provenance
 		}
@@ -57,7 +57,7 @@ func (s sealer) Seal(e lock.Entry, r Result, round []verdict.Verdict) ([]artifac
 	}
 	result := attest.NewTestResult(round, e.Key(), s.tool, nil, time.Now())
 	attached = slices.DeleteFunc(attached, func(a attest.Document) bool {
-		return a.Signer == s.key.Public().ID && len(verdict.Others(a.Verdicts, round)) == 0
+		return a.PredicateType != attest.TestResultType || a.Signer == s.key.Public().ID && len(verdict.Others(a.Verdicts, round)) == 0
 	})
 	if err := errors.Join(signer.AddRound(r.Artifacts[0], result), attest.Keep(r.Artifacts[0], attached)); err != nil {
 		return nil, err

@@ -99,23 +99,22 @@ func list(dir string) ([]artifact.Artifact, error) {
 
 // readSaid is [Read] for files at any paths. The problems of trusted keys come first.
 func readSaid(a artifact.Artifact, said []artifact.Artifact, trust signing.Trust) (Bundle, error) {
-	var b Bundle
+	r := reader{about: a, trust: trust, left: maxFolder}
 	var trusted, others []problem
-	left := int64(maxFolder)
 	for _, file := range said {
 		err := errors.New("it is unsigned, and this folder may hold only signed files: remove it")
 		if strings.HasSuffix(file.Name, suffix) {
-			err = b.read(a, file, &left, trust)
+			err = r.read(file)
 		}
 		switch {
 		case errors.Is(err, signing.ErrStranger):
-			b.strangers++
+			r.strangers++
 			others = append(others, problem{file.Name, err})
 		case err != nil:
 			trusted = append(trusted, problem{file.Name, err})
 		}
 	}
-	return b, joined(append(trusted, others...))
+	return r.Bundle, joined(append(trusted, others...))
 }
 
 // A problem is the error of a file.
@@ -150,16 +149,24 @@ func shown(name string) string {
 	return name
 }
 
-// read adds one statement about an artifact.
-func (b *Bundle) read(a, file artifact.Artifact, left *int64, trust signing.Trust) error {
-	data, err := regular.Read(file.Path, min(maxStatement, *left))
+// A reader reads the statements about one artifact.
+type reader struct {
+	Bundle // of those read so far
+	about  artifact.Artifact
+	trust  signing.Trust
+	left   int64 // bytes that it may still read
+}
+
+// read adds one statement.
+func (r *reader) read(file artifact.Artifact) error {
+	data, err := regular.Read(file.Path, min(maxStatement, r.left))
 	if err != nil {
 		return err
 	}
 	// Later copies must match the bytes read, so only checked bytes are passed on.
 	file.SHA256, file.Size = regular.Sum(data), int64(len(data))
-	*left -= file.Size
-	signed, err := trust.Open(data)
+	r.left -= file.Size
+	signed, err := r.trust.Open(data)
 	if err != nil {
 		return err
 	}
@@ -170,23 +177,23 @@ func (b *Bundle) read(a, file artifact.Artifact, left *int64, trust signing.Trus
 	if s.Type != statementType {
 		return fmt.Errorf("its type is %q, this version reads %s", s.Type, statementType)
 	}
-	if problem := s.problem(a); problem != "" {
-		b.others++
+	if problem := s.problem(r.about); problem != "" {
+		r.others++
 		return errors.New(problem)
 	}
-	verdicts, err := b.add(s, trust.Now)
+	verdicts, err := r.add(s)
 	if err != nil {
 		return err
 	}
 	switch s.PredicateType {
 	case ProvenanceType:
-		b.maker = signed.KeyID
+		r.maker = signed.KeyID
 	case TestResultType:
-		b.Rounds[len(b.Rounds)-1].signer = signed.KeyID
+		r.Rounds[len(r.Rounds)-1].signer = signed.KeyID
 	}
-	b.Documents = append(b.Documents, Document{file, s.PredicateType, verdicts, signed.KeyID, data})
-	if !slices.Contains(b.Keys, signed.KeyID) {
-		b.Keys = append(b.Keys, signed.KeyID)
+	r.Documents = append(r.Documents, Document{file, s.PredicateType, verdicts, signed.KeyID, data})
+	if !slices.Contains(r.Keys, signed.KeyID) {
+		r.Keys = append(r.Keys, signed.KeyID)
 	}
 	return nil
 }
@@ -208,39 +215,39 @@ func notLater(made, now time.Time) error {
 
 // add adds the predicate of a statement to the bundle, and returns the verdicts in it. It
 // ignores unknown types.
-func (b *Bundle) add(s Statement, now time.Time) ([]verdict.Verdict, error) {
+func (r *reader) add(s Statement) ([]verdict.Verdict, error) {
 	twice := fmt.Errorf("the folder holds more than one %s", s.PredicateType)
 	switch s.PredicateType {
 	case ProvenanceType:
 		var p Provenance
-		if b.Provenance != nil {
+		if r.Provenance != nil {
 			return nil, twice
 		}
 		if err := read(s.Predicate, &p); err != nil {
 			return nil, fmt.Errorf("reading its provenance: %w", err)
 		}
-		if err := notLater(p.Run.Metadata.Finished, now); err != nil {
+		if err := notLater(p.Run.Metadata.Finished, r.trust.Now); err != nil {
 			return nil, err
 		}
-		b.Provenance, b.Artifacts = &p, s.Subject
+		r.Provenance, r.Artifacts = &p, s.Subject
 	case sbom.PredicateType:
-		if b.SBOM != nil {
+		if r.SBOM != nil {
 			return nil, twice
 		}
-		b.SBOM = s.Predicate
+		r.SBOM = s.Predicate
 	case TestResultType:
-		var r TestResult
-		if err := read(s.Predicate, &r); err != nil {
+		var t TestResult
+		if err := read(s.Predicate, &t); err != nil {
 			return nil, fmt.Errorf("reading its verdicts: %w", err)
 		}
-		if wrong := r.contradiction(); wrong != "" {
+		if wrong := t.contradiction(); wrong != "" {
 			return nil, fmt.Errorf("it contradicts itself: %s", wrong)
 		}
-		if err := notLater(r.Finished, now); err != nil {
+		if err := notLater(t.Finished, r.trust.Now); err != nil {
 			return nil, err
 		}
-		b.Rounds = append(b.Rounds, r)
-		return r.Verdicts, nil
+		r.Rounds = append(r.Rounds, t)
+		return t.Verdicts, nil
 	}
 	return nil, nil
 }
@@ -281,11 +288,6 @@ func (s Sealer) AddRound(a artifact.Artifact, r TestResult) error {
 	}
 	name := fmt.Sprintf("verdicts-%s-%.8s%s", r.Finished.Format("20060102T150405Z"), regular.Sum(data), suffix)
 	return s.write(Dir(a.Path), name, []artifact.Artifact{a}, TestResultType, r)
-}
-
-// Attached returns the documents with verdicts.
-func (b Bundle) Attached() []Document {
-	return slices.DeleteFunc(slices.Clone(b.Documents), func(d Document) bool { return d.PredicateType != TestResultType })
 }
 
 // Keep writes documents to the folder of an artifact.

@@ -54,16 +54,26 @@ func (b Bundle) checkGates(policy Policy, now time.Time, err error) []Check {
 	if b.Provenance == nil {
 		return nil
 	}
-	checks := []Check{b.checkVerdicts(policy, now, err)}
-	if !b.Provenance.cached() {
-		return checks
+	judged, rounds := b.Judged(now), len(b.Counted())
+	c := checkVerdicts(judged, b.Provenance.Definition.Internal.Entry.Expect, policy, err)
+	c.Seen = fmt.Sprintf("%d gates in %d rounds, policy %s", len(judged), rounds, policy)
+	if n := len(b.Rounds) - rounds; n > 0 {
+		c.Seen += fmt.Sprintf("; %d rounds do not count: they judged by another entry, or before this build ended", n)
 	}
+	if b.Provenance.cached() {
+		return []Check{c, checkRepeated(judged)}
+	}
+	return []Check{c}
+}
+
+// checkRepeated requires that a second build without the compiler cache has the same bytes.
+func checkRepeated(judged []verdict.Verdict) Check {
 	c := Check{Name: CacheCheck, Seen: "a second build without it has the same bytes", Remedy: howToAsk(reproducible)}
 	same := func(v verdict.Verdict) bool { return v.Gate == reproducible && v.Status == verdict.Pass }
-	if !slices.ContainsFunc(b.Judged(now), same) {
+	if !slices.ContainsFunc(judged, same) {
 		c.Wrong = []string{"the build could take objects from a compiler cache, and no second build without one has the same bytes"}
 	}
-	return append(checks, c)
+	return c
 }
 
 // reproducible is the gate of a second build.
@@ -76,10 +86,8 @@ const CacheCheck = "compiler cache"
 // checkVerdicts requires a passing or waived verdict of every gate in the policy, and
 // no refusal of any other gate. err is the error of reading the statements: one that does
 // not count may be the missing verdict.
-func (b Bundle) checkVerdicts(policy Policy, now time.Time, err error) Check {
+func checkVerdicts(verdicts []verdict.Verdict, promised recipe.Expect, policy Policy, err error) Check {
 	c := Check{Name: "verdicts"}
-	e := b.Provenance.Definition.Internal.Entry
-	verdicts := b.Judged(now)
 	passed := map[string]bool{}
 	var remedies []string
 	wrong := func(remedy, format string, args ...any) {
@@ -99,22 +107,17 @@ func (b Bundle) checkVerdicts(policy Policy, now time.Time, err error) Check {
 		ask = func(string) string { return remedy }
 		missing = "no trusted key signed a verdict of gate %s that counts, and the policy %s requires it"
 	}
-	wanted := policy.Gates(e.Expect)
+	wanted := policy.Gates(promised)
 	for _, name := range wanted {
 		if !passed[name] {
 			wrong(ask(name), missing, name, policy)
 		}
 	}
-	if why := policy.Unreachable(e.Expect); why != "" {
+	if why := policy.Unreachable(promised); why != "" {
 		wrong("use the policy candidate, the highest that this recipe can reach", "%s", why)
 	}
 	if len(wanted) == 0 {
 		wrong("add promises to the recipe's expect", "the entry promises nothing that a gate can check")
-	}
-	rounds := len(b.Counted())
-	c.Seen = fmt.Sprintf("%d gates in %d rounds, policy %s", len(verdicts), rounds, policy)
-	if n := len(b.Rounds) - rounds; n > 0 {
-		c.Seen += fmt.Sprintf("; %d rounds do not count: they judged by another entry, or before this build ended", n)
 	}
 	c.Remedy = strings.Join(remedies, "; ")
 	return c

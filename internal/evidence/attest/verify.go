@@ -78,9 +78,9 @@ func VerifyBy(folder string, a artifact.Artifact, trust signing.Trust, policy Po
 	if b.nothingCounts() {
 		return b, settled(checks)
 	}
-	artifacts, beside := b.checkArtifacts(a)
+	artifacts, beside := checkArtifacts(a, b.Provenance, b.Artifacts)
 	b.Beside, checks = beside, append(checks, artifacts)
-	checks = append(checks, b.checkSBOM(a, err))
+	checks = append(checks, checkSBOM(a, b.Provenance, b.SBOM, err))
 	return b, settled(append(checks, b.checkGates(policy, trust.Now, err)...))
 }
 
@@ -112,7 +112,7 @@ func VerifyStatements(a artifact.Artifact, said []artifact.Artifact, trust signi
 func (b Bundle) origin(a artifact.Artifact, err error) []Check {
 	checks := []Check{b.checkSignatures(a, err)}
 	if !b.nothingCounts() {
-		checks = append(checks, b.checkProvenance(err))
+		checks = append(checks, checkProvenance(b.Provenance, err))
 	}
 	return checks
 }
@@ -151,31 +151,31 @@ func Remedy(err error) string {
 	return changed
 }
 
-func (b Bundle) checkProvenance(err error) Check {
+func checkProvenance(p *Provenance, err error) Check {
 	c := Check{Name: "provenance"}
-	if b.Provenance == nil {
+	if p == nil {
 		c.Wrong, c.Remedy = []string{"no trusted key signed a provenance of this artifact"}, Remedy(err)
 		return c
 	}
-	if problem := b.Provenance.problem(); problem != "" {
+	if problem := p.problem(); problem != "" {
 		c.Wrong, c.Remedy = []string{problem}, changed
 	}
-	d := b.Provenance.Definition
-	c.Seen = fmt.Sprintf("cell %s, key %s, %d materials, built by %s", d.External.Cell, d.Internal.Key, len(d.Materials), b.Provenance.Run.Builder.ID)
+	d := p.Definition
+	c.Seen = fmt.Sprintf("cell %s, key %s, %d materials, built by %s", d.External.Cell, d.Internal.Key, len(d.Materials), p.Run.Builder.ID)
 	return c
 }
 
 // checkArtifacts compares the entry and the other files of the cell with the
 // provenance, if they exist beside the artifact. It returns the matching files.
-func (b Bundle) checkArtifacts(a artifact.Artifact) (c Check, beside []artifact.Artifact) {
+func checkArtifacts(a artifact.Artifact, p *Provenance, signed []Subject) (c Check, beside []artifact.Artifact) {
 	c.Name, c.Remedy = "artifacts", changed
-	if b.Provenance == nil {
+	if p == nil {
 		c.Seen = "not compared: no provenance is trusted"
 		return c, nil
 	}
 	dir := filepath.Dir(a.Path)
 	var seen []string
-	for _, s := range b.Artifacts {
+	for _, s := range signed {
 		if s.Digest["sha256"] == a.SHA256 && s.Name == a.Name {
 			seen = append(seen, a.Name)
 			continue
@@ -197,7 +197,7 @@ func (b Bundle) checkArtifacts(a artifact.Artifact) (c Check, beside []artifact.
 		}
 	}
 	c.Seen = strings.Join(seen, ", ")
-	c.Wrong = append(c.Wrong, b.checkEntry(dir)...)
+	c.Wrong = append(c.Wrong, checkEntry(dir, p.Definition.Internal.Key)...)
 	return c, beside
 }
 
@@ -206,9 +206,8 @@ func PlainName(name string) bool {
 	return filepath.IsLocal(name) && filepath.Base(name) == name && name != "."
 }
 
-// checkEntry compares the entry in an artifact's directory, if there is one.
-func (b Bundle) checkEntry(dir string) (wrong []string) {
-	key := b.Provenance.Definition.Internal.Key
+// checkEntry compares the entry in an artifact's directory, if there is one, with the key.
+func checkEntry(dir, key string) (wrong []string) {
 	switch e, err := artifact.Unlinked(filepath.Join(dir, lock.EntryFile), ""); {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
@@ -221,21 +220,21 @@ func (b Bundle) checkEntry(dir string) (wrong []string) {
 
 // checkSBOM compares the document in the wheel with the signed one. An archive contains
 // no document. For an archive, the signature binds the document to its bytes.
-func (b Bundle) checkSBOM(a artifact.Artifact, err error) Check {
+func checkSBOM(a artifact.Artifact, p *Provenance, signed json.RawMessage, err error) Check {
 	c := Check{Name: "sbom", Remedy: changed}
-	if b.SBOM == nil {
+	if signed == nil {
 		c.Wrong, c.Remedy = []string{"no trusted key signed an SBOM of this artifact"}, Remedy(err)
 		return c
 	}
-	if p := b.Provenance; p != nil && p.Definition.Internal.Entry.Expect.Tree != "" {
-		c.Seen = fmt.Sprintf("SPDX of %d bytes, signed for this archive", len(b.SBOM))
+	if p != nil && p.Definition.Internal.Entry.Expect.Tree != "" {
+		c.Seen = fmt.Sprintf("SPDX of %d bytes, signed for this archive", len(signed))
 		return c
 	}
 	inside, err := sbomIn(a.Path)
 	switch {
 	case err != nil:
 		c.Wrong = []string{err.Error()}
-	case !equalJSON(inside, b.SBOM):
+	case !equalJSON(inside, signed):
 		c.Wrong = []string{"the SBOM in the wheel differs from the signed SBOM"}
 	}
 	c.Seen = fmt.Sprintf("SPDX of %d bytes, equal to the SBOM in the wheel", len(inside))
