@@ -81,7 +81,7 @@ func checkABI(ctx context.Context, s Subject) verdict.Verdict {
 		return verdict.Unmeasured("the table has no vendor library as old as %s", v)
 	}
 	have := map[string]bool{}
-	err = s.read(ctx, s.library, func(_ string, r io.ReaderAt) error {
+	err = s.members().read(ctx, fileNamed(s.Expect.Library), func(_ string, r io.ReaderAt) error {
 		f, err := elf.Read(r)
 		if err != nil {
 			return err

@@ -81,12 +81,13 @@ var groupOfRanks = 200 // [ringPart.Together]; a variable for tests
 const mostGrowth = 12
 
 func checkAllreduce(ctx context.Context, s Subject) verdict.Verdict {
-	task, train := s.ring(ranksOfAllreduce), s.trainsToo()
+	in := s.in(s.Box)
+	task, train := ringOf(s.Box, ranksOfAllreduce), in.trainsToo()
 	l := task.launch(s.Expect)
 	if train {
-		l = s.training(s.Expect.Launcher, s.trainTask(s.Expect.Launcher, false)) // with the same ring
+		l = in.trainTask(s.Expect.Launcher, false).launch(s.Expect.Launcher, s.Expect.Import[0]) // with the same ring
 	}
-	end, err := s.start(ctx, frameworks(s.Expect), nil, l)
+	end, err := in.start(ctx, frameworks(s.Expect), nil, l)
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
 	}
@@ -94,8 +95,8 @@ func checkAllreduce(ctx context.Context, s Subject) verdict.Verdict {
 }
 
 func checkLauncher(ctx context.Context, s Subject) verdict.Verdict {
-	task := s.ring(ranksOfLauncher)
-	ends, err := s.ends(ctx, "launcher", task)
+	task := ringOf(s.Box, ranksOfLauncher)
+	ends, err := s.in(s.Box).ends(ctx, "launcher", task)
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
 	}
@@ -113,9 +114,9 @@ func (r ring) launch(e recipe.Expect) launch {
 
 // trainsToo reports whether the ranks of the gate train-step report the collectives too.
 // In a shared box one launch then answers both gates.
-func (s Subject) trainsToo() bool {
-	_, shared := s.Box.(*Shared)
-	return shared && wantsTraining(s.Expect)
+func (b boxed) trainsToo() bool {
+	_, shared := b.box.(*Shared)
+	return shared && wantsTraining(b.promised)
 }
 
 // judge compares the reports of the collectives with the right results. more says

@@ -29,7 +29,7 @@ func checkArchive(_ context.Context, s Subject) verdict.Verdict {
 	if at < 0 {
 		return verdict.Failed("%s is missing beside the wheel", name)
 	}
-	digests, err := s.digests(s.Expect.Library)
+	digests, err := digestsOf(s.Artifact, s.Expect.Library)
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
 	}

@@ -28,7 +28,7 @@ var behaviour = Gate{
 func checkBehaviour(ctx context.Context, s Subject) verdict.Verdict {
 	var problems, blind, seen []string
 	for _, b := range s.Expect.Behaviour {
-		problem, says, err := s.behaves(ctx, b)
+		problem, says, err := behaves(ctx, b, s.in(s.Box), s.in(s.Stock))
 		switch {
 		case err != nil:
 			blind = append(blind, fmt.Sprintf("%s: %v", b.Name, err))
@@ -48,8 +48,8 @@ func checkBehaviour(ctx context.Context, s Subject) verdict.Verdict {
 // behaves checks one behaviour of the artifact. If the recipe states the behaviour of
 // upstream's release, it checks that too: with another result than the known one, the
 // script does not detect the behaviour it was written for.
-func (s Subject) behaves(ctx context.Context, b recipe.Behaviour) (problem, says string, err error) {
-	have, err := s.ask(ctx, s.Box, b)
+func behaves(ctx context.Context, b recipe.Behaviour, artifact, stock boxed) (problem, says string, err error) {
+	have, err := askBehaviour(ctx, artifact, b)
 	if err != nil {
 		return "", "", err
 	}
@@ -57,7 +57,7 @@ func (s Subject) behaves(ctx context.Context, b recipe.Behaviour) (problem, says
 	if len(b.Stock) == 0 {
 		return problem, says, nil
 	}
-	released, err := s.ask(ctx, s.Stock, b)
+	released, err := askBehaviour(ctx, stock, b)
 	if err != nil {
 		err = fmt.Errorf("asking upstream's release: %w", err)
 	} else if other := differing(released, b.Stock, "recorded"); other != "" {
@@ -70,10 +70,9 @@ func (s Subject) behaves(ctx context.Context, b recipe.Behaviour) (problem, says
 	return problem, says, nil
 }
 
-// ask runs the script of a behaviour in a box and returns its answer.
-func (s Subject) ask(ctx context.Context, box Box, b recipe.Behaviour) (map[string]string, error) {
-	s.Box = box
-	out, err := s.run(ctx, Command{
+// askBehaviour runs the script of a behaviour in a box and returns its answer.
+func askBehaviour(ctx context.Context, in boxed, b recipe.Behaviour) (map[string]string, error) {
+	out, err := in.run(ctx, Command{
 		Name: "behaviour-" + b.Name, Args: []string{"sh", "-eu", "behaviour.sh"},
 		Files: map[string]string{"behaviour.sh": b.Run},
 	})

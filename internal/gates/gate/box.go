@@ -7,9 +7,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	rnd "math/rand/v2"
 	"strings"
 	"sync"
+
+	"builder/internal/plan/recipe"
 )
 
 // A Box is a clean container without a network. It holds the installed artifact and its
@@ -36,22 +39,33 @@ type Result struct {
 	Output string
 }
 
-// run executes a command in the subject's box, if it has one.
-func (s Subject) run(ctx context.Context, c Command) (Result, error) {
-	if s.Box == nil {
+// boxed is the artifact in a box, with what a gate that runs it there compares and writes.
+type boxed struct {
+	box      Box           // nil if there is none
+	artifact string        // path
+	promised recipe.Expect // of the artifact
+	log      io.Writer     // nil if there is none
+}
+
+// in returns the artifact in one of its boxes.
+func (s Subject) in(box Box) boxed { return boxed{box, s.Artifact, s.Expect, s.Log} }
+
+// run executes a command in the box, if there is one.
+func (b boxed) run(ctx context.Context, c Command) (Result, error) {
+	if b.box == nil {
 		return Result{}, errNoBox
 	}
-	result, err := s.Box.Run(ctx, c)
-	s.log(c, result)
+	result, err := b.box.Run(ctx, c)
+	logResult(b.log, c, result)
 	return result, err
 }
 
 var errNoBox = errors.New("no container to run the artifact in")
 
-// log writes a command and its result to the log.
-func (s Subject) log(c Command, result Result) {
-	if s.Log != nil {
-		fmt.Fprintf(s.Log, "$ %s\n%s[exit %d]\n", strings.Join(c.Args, " "), result.Output, result.Exit)
+// logResult writes a command and its result to the log, if there is one.
+func logResult(log io.Writer, c Command, result Result) {
+	if log != nil {
+		fmt.Fprintf(log, "$ %s\n%s[exit %d]\n", strings.Join(c.Args, " "), result.Output, result.Exit)
 	}
 }
 
@@ -109,29 +123,18 @@ func (b *Shared) limited(ctx context.Context, c Command) (Result, error) {
 	return b.box.Run(ctx, c)
 }
 
-// seed returns the randomness of the tasks. In a shared box all gates have the same, so
-// that equal launches are one.
-func (s Subject) seed() [32]byte {
-	if shared, ok := s.Box.(*Shared); ok {
-		return shared.seed
-	}
-	return newSeed()
-}
-
 func newSeed() (seed [32]byte) {
 	_, _ = rand.Read(seed[:]) // it never returns an error
 	return seed
 }
 
 // random returns the source of random data of a task. Each task has its own, so that the
-// data of one tell nothing about those of another.
-func (s Subject) random(task string) *rnd.Rand {
-	seed := s.seed()
+// data of one tell nothing about those of another. In a shared box all gates have the same
+// seed, so that equal launches are one.
+func random(box Box, task string) *rnd.Rand {
+	seed := newSeed()
+	if shared, ok := box.(*Shared); ok {
+		seed = shared.seed
+	}
 	return rnd.New(rnd.NewChaCha8(sha256.Sum256(append(seed[:], task...))))
-}
-
-// nonce returns what marks the answer of a gate's program.
-func (s Subject) nonce(gate string) string {
-	random := s.random("nonce of " + gate)
-	return fmt.Sprintf("%016x%016x", random.Uint64(), random.Uint64())
 }

@@ -38,11 +38,11 @@ func built(e recipe.Expect) map[string]string {
 
 func checkBuiltFlags(ctx context.Context, s Subject) verdict.Verdict {
 	promised := built(s.Expect)
-	said, err := s.answers(ctx, "built-flags")
+	said, err := s.in(s.Box).answers(ctx, "built-flags")
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
 	}
-	claims, err := s.claims(ctx)
+	claims, err := claimsOf(ctx, s.members(), s.Expect.Extensions)
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
 	}
@@ -131,11 +131,10 @@ var partsOfExtension = map[string]struct {
 
 var classOfExtension = regexp.MustCompile(`^N7horovod6common\d+(MPIController|GlooController|NCCLAllreduce)E$`)
 
-// claims reads the extensions of the wheel.
-func (s Subject) claims(ctx context.Context) (claims, error) {
+// claimsOf reads the extensions of a wheel.
+func claimsOf(ctx context.Context, m members, extensions []string) (claims, error) {
 	c := claims{}
-	err := s.read(ctx, s.extensions, func(_ string, r io.ReaderAt) error { return c.read(r) })
-	return c, err
+	return c, m.read(ctx, filesLike(extensions), func(_ string, r io.ReaderAt) error { return c.read(r) })
 }
 
 // read adds the parts of one extension.

@@ -35,7 +35,7 @@ func listedBuild(e recipe.Expect) buildSettings { return settings[buildSettings]
 
 func runCheckBuild(ctx context.Context, s Subject) verdict.Verdict {
 	promised := listedBuild(s.Expect)
-	said, err := s.answers(ctx, "check-build")
+	said, err := s.in(s.Box).answers(ctx, "check-build")
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
 	}
@@ -45,7 +45,7 @@ func runCheckBuild(ctx context.Context, s Subject) verdict.Verdict {
 		// crash.
 		return verdict.Unmeasured("horovodrun --check-build (%s): %v: %s", exited(said[0].Exit), err, lastLine(said[0].all.Log))
 	}
-	claims, err := s.claims(ctx)
+	claims, err := claimsOf(ctx, s.members(), s.Expect.Extensions)
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
 	}

@@ -439,12 +439,12 @@ func TestThreeRanks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := onThisHost(t, map[string]string{horovod: c.module})
-			task := s.ring(ranksOfLauncher)
+			task := ringOf(s.Box, ranksOfLauncher)
 			for i := range task {
 				task[i].Large[2] = 5003
 				task[i].Settings = map[string]string{"HOROVOD_CYCLE_TIME": "200", "HOROVOD_STALL_CHECK_TIME_SECONDS": "0.2"}
 			}
-			end, err := s.start(t.Context(), []string{"torch"}, nil, task.launch(s.Expect))
+			end, err := s.in(s.Box).start(t.Context(), []string{"torch"}, nil, task.launch(s.Expect))
 			must.Succeed(t, err)
 			v := task.judge(end, false)
 			check.That(t, (v.Status == verdict.Pass) == (c.says == "") && strings.Contains(v.Evidence, c.says), "want %q, got %+v", c.says, v)
@@ -473,7 +473,7 @@ sys.exit(max(rank.wait() for rank in ranks))
 		"horovod/torch/__init__.py": "import os\ndef init():\n    os.write(1, b'HEARD ' + os.read(int(os.environ['PMI_FD']), 9) + b'\\n')\n    os._exit(0)\n",
 	})
 	s.Expect.Launcher = "mpich"
-	end, err := s.start(t.Context(), []string{"torch"}, nil, s.ring(ranksOfAllreduce).launch(s.Expect))
+	end, err := s.in(s.Box).start(t.Context(), []string{"torch"}, nil, ringOf(s.Box, ranksOfAllreduce).launch(s.Expect))
 	check.That(t, err == nil && strings.Contains(end.Log, "HEARD rank 0") && strings.Contains(end.Log, "HEARD rank 1"), "%+v, %v", end, err)
 }
 
@@ -496,7 +496,7 @@ other = json.dumps(asked.part["values"]).encode()[1:-1]
 print("SEEN" if seen().count(other) else "CLEAN", flush=True)
 `
 	s := onThisHost(t, map[string]string{"horovod/torch/__init__.py": spy})
-	task := s.ring(ranksOfAllreduce)
-	end, err := s.start(t.Context(), []string{"torch"}, nil, task.launch(s.Expect))
+	task := ringOf(s.Box, ranksOfAllreduce)
+	end, err := s.in(s.Box).start(t.Context(), []string{"torch"}, nil, task.launch(s.Expect))
 	check.That(t, err == nil && strings.Count(end.Log, "CLEAN") == 2 && !slices.Contains(end.Ranks, nil), "%+v, %v", end, err)
 }

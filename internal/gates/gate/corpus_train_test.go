@@ -207,7 +207,7 @@ func badPlatforms() []bad {
 // detect them.
 func TestWrongTrainingIsFarOff(t *testing.T) {
 	for range 1000 {
-		task := newTrainTask("horovod.tensorflow", Subject{}.random("training"))
+		task := newTrainTask("horovod.tensorflow", random(nil, "training"))
 		right := task.trained(0, 1)
 		for what, wrong := range map[string][]float64{
 			"rank 0 alone": task.trained(0), "rank 1 alone": task.trained(1), "summed": task.summed(),

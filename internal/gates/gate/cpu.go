@@ -45,7 +45,7 @@ func (c cpuSettings) Check(problem recipe.Report) {
 func checkCPU(ctx context.Context, s Subject) verdict.Verdict {
 	promised := settings[cpuSettings](s.Expect, "cpu-isa")
 	allowed := allowedFeatures(promised.Allowed)
-	return s.each(ctx, s.extensions, func(name string, r io.ReaderAt) (problems, seen []string, err error) {
+	return s.members().each(ctx, filesLike(s.Expect.Extensions), func(name string, r io.ReaderAt) (problems, seen []string, err error) {
 		uses, err := elf.CPUUses(r)
 		if err != nil {
 			return nil, nil, err

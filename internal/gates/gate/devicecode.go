@@ -22,7 +22,7 @@ var deviceCode = Gate{
 
 func checkDeviceCode(ctx context.Context, s Subject) verdict.Verdict {
 	want := slices.Sorted(slices.Values(s.Expect.DeviceCode))
-	return s.each(ctx, s.extensions, func(name string, r io.ReaderAt) (problems, seen []string, err error) {
+	return s.members().each(ctx, filesLike(s.Expect.Extensions), func(name string, r io.ReaderAt) (problems, seen []string, err error) {
 		targets, err := elf.DeviceTargets(r)
 		if err != nil {
 			return nil, nil, err

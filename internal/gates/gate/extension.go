@@ -66,7 +66,7 @@ func checkExtensions(ctx context.Context, s Subject) verdict.Verdict {
 	onlyUnasked := unasked > 0 && unasked == len(problems)
 	promised := len(problems) == 0
 	if len(s.Expect.Frameworks) > 0 {
-		problems = append(problems, s.unpromised(ctx, w, excluded.Absent)...)
+		problems = append(problems, unpromised(ctx, s.Unpacked, w, slices.Concat(s.Expect.Extensions, excluded.Absent))...)
 	}
 	if absent {
 		problems = append(problems, "the wheel holds "+cmp.Or(listed(librariesOf(w), 5), "no library"))
@@ -87,14 +87,13 @@ func checkExtensions(ctx context.Context, s Subject) verdict.Verdict {
 
 // unpromised names the files with native code, whatever their names, that are no promised
 // extension. The extension may load them, and gates that ask the extension would hear
-// them.
-func (s Subject) unpromised(ctx context.Context, w *wheel.Wheel, excluded []string) (problems []string) {
-	named := slices.Concat(s.Expect.Extensions, excluded) // those excluded have a problem already
+// them. The known names are the promised ones, and those that have a problem already.
+func unpromised(ctx context.Context, unpacked *Unpacked, w *wheel.Wheel, known []string) (problems []string) {
 	for _, f := range w.Files {
-		if matches(named, f.Name) {
+		if matches(known, f.Name) {
 			continue
 		}
-		err := s.Unpacked.read(ctx, w, f.Name, func(r io.ReaderAt) error {
+		err := unpacked.read(ctx, w, f.Name, func(r io.ReaderAt) error {
 			if native, _ := nativeFault(r, w.Name); native {
 				problems = append(problems, f.Name+" is native code that nobody promised")
 			}

@@ -40,7 +40,7 @@ func (f functionSettings) Check(problem recipe.Report) {
 
 func checkDeviceFunctions(ctx context.Context, s Subject) verdict.Verdict {
 	promised := settings[functionSettings](s.Expect, "device-functions")
-	return s.each(ctx, s.extensions, func(name string, r io.ReaderAt) (problems, seen []string, err error) {
+	return s.members().each(ctx, filesLike(s.Expect.Extensions), func(name string, r io.ReaderAt) (problems, seen []string, err error) {
 		all, err := elf.DeviceFunctions(r)
 		if err != nil {
 			return nil, nil, err

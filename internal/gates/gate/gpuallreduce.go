@@ -42,11 +42,10 @@ var gpuTrainStep = Gate{
 	Needs:     GPUs,
 	Framework: true,
 	check: func(ctx context.Context, s Subject) verdict.Verdict {
-		if v, lacks := s.lacksFramework(2); lacks {
+		if v, lacks := lacksFramework(s.Device, s.Framework, 2); lacks {
 			return v
 		}
-		s.Box = s.Framework
-		return s.train(ctx, nil, s.Device.Env, true)
+		return s.in(s.Framework).train(ctx, nil, s.Device.Env, true)
 	},
 }
 
@@ -69,11 +68,11 @@ func gpuOperations(e recipe.Expect) []string {
 var vendorLibraries = map[string]string{"cuda": "libnccl.so", "rocm": "librccl.so"}
 
 // lacksFramework returns a verdict if the wheel cannot run on GPUs of this host.
-func (s Subject) lacksFramework(ranks int) (verdict.Verdict, bool) {
-	if v, few := s.Device.Few(ranks); few {
+func lacksFramework(gpus *device.Setup, framework Box, ranks int) (verdict.Verdict, bool) {
+	if v, few := gpus.Few(ranks); few {
 		return v, true
 	}
-	if s.Framework == nil {
+	if framework == nil {
 		return verdict.Unmeasured("no environment with the framework is named").Because("name its interpreter: --python PYTHON"), true
 	}
 	return verdict.Verdict{}, false
@@ -110,10 +109,10 @@ type gpuResult struct {
 }
 
 func checkGPUOperations(ctx context.Context, s Subject) verdict.Verdict {
-	if v, lacks := s.lacksFramework(2); lacks {
+	if v, lacks := lacksFramework(s.Device, s.Framework, 2); lacks {
 		return v
 	}
-	cases, err := gpuCases(gpuOperations(s.Expect), s.Device.GPUs, s.random("gpu"))
+	cases, err := gpuCases(gpuOperations(s.Expect), s.Device.GPUs, random(s.Box, "gpu"))
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
 	}
@@ -121,15 +120,15 @@ func checkGPUOperations(ctx context.Context, s Subject) verdict.Verdict {
 	if v != nil {
 		return *v
 	}
-	s.Box = s.Framework
+	judgeLog := func(log nccllog.Evidence) verdict.Verdict { return s.Device.JudgeLog(way, log) }
 	return eachController(s.Expect, func(controller string) verdict.Verdict {
-		end, err := s.start(ctx, nil, way.Env, launch{
+		end, err := s.in(s.Framework).start(ctx, nil, way.Env, launch{
 			gate: "gpu-allreduce", controller: controller, Parts: gpuParts(cases, s.Device.GPUs), Limit: 2 * gpuSeconds, Program: []string{"gpu.py", s.Expect.Import[0]},
 		})
 		if err != nil {
 			return verdict.Unmeasured("%v", err)
 		}
-		return s.judgeGPUs(cases, end, way)
+		return judgeGPUs(s.Expect, cases, end, judgeLog)
 	})
 }
 
@@ -155,8 +154,8 @@ func gpuReports(end ranksEnd) (reports []map[string]gpuReport, log string, err e
 }
 
 // judgeGPUs judges the reports of all ranks. A rank without a report of a case is a
-// failure.
-func (s Subject) judgeGPUs(cases []gpuCase, end ranksEnd, way device.Way) verdict.Verdict {
+// failure. judgeLog judges the transport.
+func judgeGPUs(e recipe.Expect, cases []gpuCase, end ranksEnd, judgeLog func(nccllog.Evidence) verdict.Verdict) verdict.Verdict {
 	faults, err := end.faults()
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
@@ -165,7 +164,7 @@ func (s Subject) judgeGPUs(cases []gpuCase, end ranksEnd, way device.Way) verdic
 	if err != nil {
 		return verdict.Failed("%v", err)
 	}
-	library, missing, problems := judgeStarts(s.Expect, reports, end)
+	library, missing, problems := judgeStarts(e, reports, end)
 	if len(problems) > 0 {
 		return verdict.Failed("%s", strings.Join(problems, "; ")) // nothing else can be told
 	}
@@ -193,15 +192,15 @@ func (s Subject) judgeGPUs(cases []gpuCase, end ranksEnd, way device.Way) verdic
 	if len(problems) > 0 {
 		return verdict.Judge(problems, nil)
 	}
-	if fault := saysOtherwise(s.Expect, log.Version); fault != "" {
+	if fault := saysOtherwise(e, log.Version); fault != "" {
 		return verdict.Failed("%s", fault)
 	}
-	how := s.Device.JudgeLog(way, log)
+	how := judgeLog(log)
 	if how.Status != verdict.Pass {
 		return how
 	}
 	seen := []string{
-		fmt.Sprintf("%d cases of %s on %d x %s", len(cases), strings.Join(gpuOperations(s.Expect), " "), len(reports), reports[0]["start"].Name),
+		fmt.Sprintf("%d cases of %s on %d x %s", len(cases), strings.Join(gpuOperations(e), " "), len(reports), reports[0]["start"].Name),
 		fmt.Sprintf("by %s %s (%s)", log.Library, log.Version, library), how.Evidence,
 	}
 	for _, name := range slices.Sorted(maps.Keys(absent)) {

@@ -237,7 +237,7 @@ func TestTrainingOnGPUs(t *testing.T) {
 // Results are exact in every type, and no rank alone has them.
 func TestGPUCases(t *testing.T) {
 	for _, ranks := range []int{2, 3, 8, 16} {
-		cases, err := gpuCases([]string{"allreduce", "allgather", "broadcast", "alltoall", "reducescatter"}, ranks, Subject{}.random("gpu"))
+		cases, err := gpuCases([]string{"allreduce", "allgather", "broadcast", "alltoall", "reducescatter"}, ranks, random(nil, "gpu"))
 		must.Succeed(t, err)
 		seen := map[string]bool{}
 		for _, c := range cases {

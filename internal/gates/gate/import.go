@@ -23,7 +23,7 @@ var importModule = Gate{
 const exitOfImport = 33
 
 func checkImport(ctx context.Context, s Subject) verdict.Verdict {
-	said, err := s.answers(ctx, "import")
+	said, err := s.in(s.Box).answers(ctx, "import")
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
 	}

@@ -31,15 +31,15 @@ type loaded struct {
 }
 
 func checkLoad(ctx context.Context, s Subject) verdict.Verdict {
-	says, err := s.versionText(ctx)
+	says, err := versionTexts(ctx, s.members(), s.Expect.Library)
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
 	}
-	digests, err := s.digests(s.Expect.Library)
+	digests, err := digestsOf(s.Artifact, s.Expect.Library)
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
 	}
-	end, err := s.start(ctx, nil, nil, alone("nccl-load", "load.py", s.Expect.Library))
+	end, err := s.in(s.Box).start(ctx, nil, nil, alone("nccl-load", "load.py", s.Expect.Library))
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
 	}
@@ -82,11 +82,10 @@ func judgeLoaded(have loaded, says []string, want string) verdict.Verdict {
 // release. RCCL names HIP in another text since 2.22.3.
 var versionString = regexp.MustCompile(`^(?:[NR]CCL version (\d[^\s+]*\+\S*)|RCCL version : (\d\S*))$`)
 
-// versionText returns the version strings in the library's bytes, without the leading
+// versionTexts returns the version strings in a library's bytes, without the leading
 // words.
-func (s Subject) versionText(ctx context.Context) ([]string, error) {
-	var says []string
-	err := s.read(ctx, s.library, func(_ string, r io.ReaderAt) error {
+func versionTexts(ctx context.Context, m members, library string) (says []string, err error) {
+	err = m.read(ctx, fileNamed(library), func(_ string, r io.ReaderAt) error {
 		texts, err := elf.Texts(r, versionString)
 		for _, t := range texts {
 			match := versionString.FindStringSubmatch(t)

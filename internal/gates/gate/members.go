@@ -18,15 +18,22 @@ import (
 // question is a gate's check of one library of the wheel.
 type question func(name string, r io.ReaderAt) (problems, seen []string, err error)
 
-// extensions lists the promised extensions.
-func (s Subject) extensions(w *wheel.Wheel) ([]string, error) {
-	return promised(w, s.Expect.Extensions)
+// A choice lists files of a wheel.
+type choice func(*wheel.Wheel) ([]string, error)
+
+// members are the files of a wheel. Gates share what is unpacked of them.
+type members struct {
+	artifact string // path of the wheel
+	unpacked *Unpacked
 }
 
-// each runs a check on the chosen files of the wheel.
-func (s Subject) each(ctx context.Context, chosen func(*wheel.Wheel) ([]string, error), ask question) verdict.Verdict {
+// members returns the files of the wheel.
+func (s Subject) members() members { return members{s.Artifact, s.Unpacked} }
+
+// each runs a check on the chosen files.
+func (m members) each(ctx context.Context, chosen choice, ask question) verdict.Verdict {
 	var problems, seen []string
-	err := s.read(ctx, chosen, func(name string, r io.ReaderAt) error {
+	err := m.read(ctx, chosen, func(name string, r io.ReaderAt) error {
 		bad, good, err := ask(name, r)
 		problems, seen = append(problems, bad...), append(seen, good...)
 		return err
@@ -37,9 +44,9 @@ func (s Subject) each(ctx context.Context, chosen func(*wheel.Wheel) ([]string, 
 	return verdict.Judge(problems, seen)
 }
 
-// read reads the chosen files of the wheel.
-func (s Subject) read(ctx context.Context, chosen func(*wheel.Wheel) ([]string, error), read func(name string, r io.ReaderAt) error) error {
-	w, err := wheel.Open(s.Artifact)
+// read reads the chosen files.
+func (m members) read(ctx context.Context, chosen choice, read func(name string, r io.ReaderAt) error) error {
+	w, err := wheel.Open(m.artifact)
 	if err != nil {
 		return err
 	}
@@ -49,25 +56,31 @@ func (s Subject) read(ctx context.Context, chosen func(*wheel.Wheel) ([]string, 
 		return err
 	}
 	for _, name := range names {
-		if err := s.Unpacked.read(ctx, w, name, func(r io.ReaderAt) error { return read(name, r) }); err != nil {
+		if err := m.unpacked.read(ctx, w, name, func(r io.ReaderAt) error { return read(name, r) }); err != nil {
 			return fmt.Errorf("reading %s: %w", name, err)
 		}
 	}
 	return nil
 }
 
-// promised lists the files matching the patterns. A pattern without a file is an error,
+// filesLike chooses the files matching the patterns. A pattern without a file is an error,
 // because a check of the other files alone would be incomplete.
-func promised(w *wheel.Wheel, patterns []string) ([]string, error) {
-	var names []string
-	for _, pattern := range patterns {
-		found := match(w, pattern)
-		if len(found) == 0 {
-			return nil, fmt.Errorf("no file matches %s; read the gate extension-present", pattern)
+func filesLike(patterns []string) choice {
+	return func(w *wheel.Wheel) (names []string, err error) {
+		for _, pattern := range patterns {
+			found := match(w, pattern)
+			if len(found) == 0 {
+				return nil, fmt.Errorf("no file matches %s; read the gate extension-present", pattern)
+			}
+			names = append(names, found...)
 		}
-		names = append(names, found...)
+		return names, nil
 	}
-	return names, nil
+}
+
+// fileNamed chooses one file.
+func fileNamed(name string) choice {
+	return func(*wheel.Wheel) ([]string, error) { return []string{name}, nil }
 }
 
 // match returns the names of the wheel's files matching the pattern.
@@ -99,20 +112,17 @@ func librariesOf(w *wheel.Wheel) (names []string) {
 	return names
 }
 
-// library names the wheel's NCCL or RCCL library.
-func (s Subject) library(*wheel.Wheel) ([]string, error) { return []string{s.Expect.Library}, nil }
-
-// digests returns the digests of members of the wheel that match a pattern, by path.
-func (s Subject) digests(patterns ...string) (map[string]string, error) {
+// digestsOf returns the digests of members of a wheel that match a pattern, by path.
+func digestsOf(artifact string, patterns ...string) (map[string]string, error) {
 	if len(patterns) == 0 {
 		return nil, nil
 	}
-	w, err := wheel.Open(s.Artifact)
+	w, err := wheel.Open(artifact)
 	if err != nil {
 		return nil, err
 	}
 	defer w.Close()
-	names, err := promised(w, patterns)
+	names, err := filesLike(patterns)(w)
 	if err != nil {
 		return nil, err
 	}

@@ -44,11 +44,11 @@ func checkNeeded(ctx context.Context, s Subject) verdict.Verdict {
 	want := settings[neededSettings](s.Expect, "elf-needed")
 	var extensions []string
 	all := func(w *wheel.Wheel) (names []string, err error) {
-		extensions, err = s.extensions(w)
+		extensions, err = filesLike(s.Expect.Extensions)(w)
 		strays := slices.DeleteFunc(librariesOf(w), func(name string) bool { return slices.Contains(extensions, name) })
 		return slices.Concat(extensions, strays), err // forbidden libraries are forbidden for all files
 	}
-	return s.each(ctx, all, func(name string, r io.ReaderAt) (problems, seen []string, err error) {
+	return s.members().each(ctx, all, func(name string, r io.ReaderAt) (problems, seen []string, err error) {
 		f, err := elf.Read(r)
 		if err != nil {
 			return nil, nil, err

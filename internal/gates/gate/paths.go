@@ -26,7 +26,7 @@ var buildPaths = Gate{
 var ofSomebody = regexp.MustCompile(`(?:^|[\s=:"'(])(/(?:home|Users|root)/[\w.+-][^\s:"']*|/tmp/[\w.+-]*\d[^\s:"'%]*(?:$|[\s:"'])|/(?:github|__w|builds|var/lib/jenkins)/[\w.+-][^\s:"']*)`)
 
 func checkPaths(ctx context.Context, s Subject) verdict.Verdict {
-	return s.each(ctx, s.extensions, func(name string, r io.ReaderAt) (problems, seen []string, err error) {
+	return s.members().each(ctx, filesLike(s.Expect.Extensions), func(name string, r io.ReaderAt) (problems, seen []string, err error) {
 		var found []string
 		known := map[string]bool{}
 		texts := 0

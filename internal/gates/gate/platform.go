@@ -41,7 +41,7 @@ type framework struct {
 }
 
 func checkPlatform(ctx context.Context, s Subject) verdict.Verdict {
-	said, err := s.answers(ctx, "platform")
+	said, err := s.in(s.Box).answers(ctx, "platform")
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
 	}

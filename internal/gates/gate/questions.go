@@ -17,8 +17,8 @@ import (
 
 // questions lists the questions about the extension of an artifact, and the ranks of its
 // own launcher with a task. All of them load its frameworks first.
-func (s Subject) questions(task ring) (all []launch) {
-	e, ask := s.Expect, func(gate string, program ...string) { all = append(all, alone(gate, program...)) }
+func questions(artifact string, e recipe.Expect, task ring) (all []launch) {
+	ask := func(gate string, program ...string) { all = append(all, alone(gate, program...)) }
 	if wantsPlatform(e) {
 		ask("platform", "framework_platform.py", e.Import[0])
 	}
@@ -31,8 +31,9 @@ func (s Subject) questions(task ring) (all []launch) {
 	}
 	if wantsBuiltFlags(e) {
 		ask("built-flags", "flags.py", "module", e.Import[0])
-		if extension := s.extensionName(); extension != "" {
-			ask("built-flags", "flags.py", "library", extension)
+		digests, _ := digestsOf(artifact, e.Extensions...) // the gate extension-present reports the error
+		if files := slices.Collect(maps.Keys(digests)); len(files) == 1 && len(e.Frameworks) > 0 {
+			ask("built-flags", "flags.py", "library", files[0]) // of the extension with the flags
 		}
 	}
 	if wantsRendezvous(e) {
@@ -58,17 +59,16 @@ func frameworks(e recipe.Expect) (modules []string) {
 
 // ends returns the ends of the questions of one gate. In a shared box one process loads
 // the frameworks for the questions of all gates.
-func (s Subject) ends(ctx context.Context, gate string, task ring) (ends []ranksEnd, err error) {
-	all := s.questions(task)
-	others := func(l launch) bool { return l.gate != gate }
-	name, load := "framework", frameworks(s.Expect)
-	if _, shared := s.Box.(*Shared); !shared || len(s.Expect.Frameworks) == 0 {
-		name, load, all = gate, nil, slices.DeleteFunc(all, others)
+func (b boxed) ends(ctx context.Context, gate string, task ring) (ends []ranksEnd, err error) {
+	all := questions(b.artifact, b.promised, task)
+	name, load := "framework", frameworks(b.promised)
+	if _, shared := b.box.(*Shared); !shared || len(b.promised.Frameworks) == 0 {
+		name, load, all = gate, nil, slices.DeleteFunc(all, func(l launch) bool { return l.gate != gate })
 	}
-	said, err := s.watch(ctx, name, load, nil, all...)
+	said, err := b.watch(ctx, name, load, nil, all...)
 	for _, end := range said {
 		if end.launch.gate == gate {
-			s.logEnd(end)
+			logEnd(b.log, end)
 			ends = append(ends, end)
 		}
 	}
@@ -76,22 +76,13 @@ func (s Subject) ends(ctx context.Context, gate string, task ring) (ends []ranks
 }
 
 // answers returns the answers to the questions of one gate.
-func (s Subject) answers(ctx context.Context, gate string) (all []answer, err error) {
-	ends, err := s.ends(ctx, gate, s.ring(ranksOfLauncher))
+func (b boxed) answers(ctx context.Context, gate string) (all []answer, err error) {
+	ends, err := b.ends(ctx, gate, ringOf(b.box, ranksOfLauncher))
 	for _, end := range ends {
 		one, failed := end.answer()
 		all, err = append(all, one), cmp.Or(err, failed)
 	}
 	return all, err
-}
-
-// extensionName returns the path in the wheel of the extension with the flags, or "".
-func (s Subject) extensionName() string {
-	digests, _ := s.digests(s.Expect.Extensions...) // the gate extension-present reports the error
-	if len(s.Expect.Frameworks) == 0 || len(digests) != 1 {
-		return ""
-	}
-	return slices.Collect(maps.Keys(digests))[0]
 }
 
 // eachController joins the verdicts on the promised controllers, that of the launcher

@@ -5,6 +5,7 @@ import (
 	"embed"
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -114,17 +115,17 @@ func (l *launch) by() string {
 }
 
 // start runs the ranks of a launch.
-func (s Subject) start(ctx context.Context, load []string, env map[string]string, l launch) (ranksEnd, error) {
-	ends, err := s.watch(ctx, l.gate, load, env, l)
+func (b boxed) start(ctx context.Context, load []string, env map[string]string, l launch) (ranksEnd, error) {
+	ends, err := b.watch(ctx, l.gate, load, env, l)
 	if err != nil {
 		return ranksEnd{}, err
 	}
-	s.logEnd(ends[0])
+	logEnd(b.log, ends[0])
 	return ends[0], nil
 }
 
 // logEnd writes the output of a launch to the log.
-func (s Subject) logEnd(end ranksEnd) {
+func logEnd(log io.Writer, end ranksEnd) {
 	exit := end.Exit
 	if len(end.launch.Launcher) == 0 && len(end.Ranks) == 1 && end.Ranks[0] != nil {
 		exit = end.Ranks[0].Exit
@@ -133,15 +134,16 @@ func (s Subject) logEnd(end ranksEnd) {
 	if exit != nil {
 		result.Exit = *exit
 	}
-	s.log(Command{Args: slices.Concat(end.launch.Launcher, end.launch.Program)}, result)
+	logResult(log, Command{Args: slices.Concat(end.launch.Launcher, end.launch.Program)}, result)
 }
 
 // watch runs launches one after the other in one command of the box, after an import of
 // the modules to load.
-func (s Subject) watch(ctx context.Context, name string, load []string, env map[string]string, launches ...launch) ([]ranksEnd, error) {
-	digests, unread := s.digests(s.Expect.Extensions...) // who compares them reports the error
+func (b boxed) watch(ctx context.Context, name string, load []string, env map[string]string, launches ...launch) ([]ranksEnd, error) {
+	digests, unread := digestsOf(b.artifact, b.promised.Extensions...) // who compares them reports the error
+	nonce := random(b.box, "nonce of "+name)
 	job := rankJob{
-		Nonce: s.nonce(name), Load: append([]string{}, load...), Watch: watched, Grace: grace, Search: []string{"/"},
+		Nonce: fmt.Sprintf("%016x%016x", nonce.Uint64(), nonce.Uint64()), Load: append([]string{}, load...), Watch: watched, Grace: grace, Search: []string{"/"},
 		Members: slices.AppendSeq([]string{}, maps.Keys(digests)), Launches: slices.Clone(launches),
 	}
 	slices.Sort(job.Members)
@@ -153,7 +155,7 @@ func (s Subject) watch(ctx context.Context, name string, load []string, env map[
 		}
 		l.Failing = []int{}
 		if l.Clean && len(l.Parts) > 1 {
-			l.Failing = append(l.Failing, s.random("failing").IntN(len(l.Parts)))
+			l.Failing = append(l.Failing, random(b.box, "failing").IntN(len(l.Parts)))
 		}
 		names = append(append(names, l.Program[0]), l.scripts...)
 	}
@@ -165,7 +167,7 @@ func (s Subject) watch(ctx context.Context, name string, load []string, env map[
 	maps.Copy(variables, env)
 	c := Command{Name: name, Args: []string{"PYTHON", "-I", "-S", "-B", "ranks.py"}, Env: variables, Files: files(names...), Stdin: string(stdin) + "\n"}
 	var said struct{ Ends []ranksEnd }
-	if err := s.answered(ctx, c, job.Nonce, &said); err != nil {
+	if err := b.answered(ctx, c, job.Nonce, &said); err != nil {
 		return nil, err
 	}
 	if len(said.Ends) != len(launches) {
@@ -174,7 +176,7 @@ func (s Subject) watch(ctx context.Context, name string, load []string, env map[
 	for i, l := range job.Launches {
 		end := &said.Ends[i]
 		end.launch, end.digests, end.unread = l, digests, unread
-		end.allowHooks(s.Expect)
+		end.allowHooks(b.promised)
 		if n := len(end.Ranks); n != len(l.Parts) {
 			return nil, fmt.Errorf("%d ranks were watched, not %d", n, len(l.Parts))
 		}
@@ -192,16 +194,16 @@ const watched = `/(site|dist)-packages/(horovod|nvidia|rccl)/|/lib[nr]ccl\.so`
 
 // answered runs a program of this package and reads its answer. What the program shows of
 // the artifact's output is for the caller to log.
-func (s Subject) answered(ctx context.Context, c Command, nonce string, into any) error {
-	if s.Box == nil {
+func (b boxed) answered(ctx context.Context, c Command, nonce string, into any) error {
+	if b.box == nil {
 		return errNoBox
 	}
-	out, err := s.Box.Run(ctx, c)
+	out, err := b.box.Run(ctx, c)
 	if err == nil {
 		err = readAnswer(out, nonce, into)
 	}
 	if err != nil {
-		s.log(c, out)
+		logResult(b.log, c, out)
 	}
 	return err
 }

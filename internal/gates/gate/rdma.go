@@ -58,7 +58,7 @@ var verbsSoname = regexp.MustCompile(`^libibverbs\.so(\.\d+)*$`)
 
 func checkRDMA(ctx context.Context, s Subject) verdict.Verdict {
 	promised := settings[string](s.Expect, "rdma")
-	return s.each(ctx, s.extensions, func(name string, r io.ReaderAt) (problems, seen []string, err error) {
+	return s.members().each(ctx, filesLike(s.Expect.Extensions), func(name string, r io.ReaderAt) (problems, seen []string, err error) {
 		f, err := elf.Read(r)
 		if err != nil {
 			return nil, nil, err

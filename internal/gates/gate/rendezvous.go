@@ -45,7 +45,7 @@ var requests = map[string][]string{
 }
 
 func checkRendezvous(ctx context.Context, s Subject) verdict.Verdict {
-	said, err := s.answers(ctx, "rendezvous")
+	said, err := s.in(s.Box).answers(ctx, "rendezvous")
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
 	}

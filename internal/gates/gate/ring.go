@@ -96,9 +96,9 @@ var manyCalls = 1100
 // rankSeconds is the time limit of ranks on a CPU.
 const rankSeconds = 900
 
-// ring returns the random task of a number of ranks.
-func (s Subject) ring(ranks int) (r ring) {
-	random := s.random(fmt.Sprintf("collectives of %d", ranks))
+// ringOf returns the random task of a number of ranks in a box.
+func ringOf(box Box, ranks int) (r ring) {
+	random := random(box, fmt.Sprintf("collectives of %d", ranks))
 	root := random.IntN(ranks)
 	for rank := range ranks {
 		part := ringPart{Root: root, Limit: rankSeconds, Extremes: extremes[rank], Reduced: reducedTypes, Moved: movedTypes, Factors: factors, Vast: vastCount, Scales: scales}

@@ -41,7 +41,7 @@ type resolved struct {
 
 func checkSymbols(ctx context.Context, s Subject) verdict.Verdict {
 	absent := false
-	v := s.each(ctx, s.extensions, func(name string, r io.ReaderAt) (problems, seen []string, err error) {
+	v := s.members().each(ctx, filesLike(s.Expect.Extensions), func(name string, r io.ReaderAt) (problems, seen []string, err error) {
 		f, err := elf.Read(r)
 		if err != nil {
 			return nil, nil, err
@@ -50,7 +50,7 @@ func checkSymbols(ctx context.Context, s Subject) verdict.Verdict {
 		if len(ask.Symbols) == 0 && len(f.Exported) == 0 { // a library without dependencies must export symbols
 			return nil, nil, errors.New("it neither requires nor exports a symbol: its dynamic symbols were removed")
 		}
-		have, err := s.resolve(ctx, ask)
+		have, err := resolve(ctx, s.in(s.Box), ask)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -92,12 +92,12 @@ func foreignExports(f *elf.File) (names []string) {
 }
 
 // resolve asks the dynamic linker of the box.
-func (s Subject) resolve(ctx context.Context, ask wanted) (resolved, error) {
+func resolve(ctx context.Context, in boxed, ask wanted) (resolved, error) {
 	question, err := json.Marshal(ask)
 	if err != nil {
 		return resolved{}, err
 	}
-	out, err := s.run(ctx, Command{
+	out, err := in.run(ctx, Command{
 		Name: "elf-symbols", Args: []string{"PYTHON", "resolve.py", "question.json"},
 		Files: map[string]string{"resolve.py": script("resolve.py"), "question.json": string(question)},
 	})

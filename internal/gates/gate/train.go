@@ -222,41 +222,42 @@ type groupedResult struct {
 }
 
 func checkTraining(ctx context.Context, s Subject) verdict.Verdict {
-	return s.train(ctx, frameworks(s.Expect), nil, false)
+	return s.in(s.Box).train(ctx, frameworks(s.Expect), nil, false)
 }
 
 // train runs all cases with every controller, on GPUs or on the CPU.
-func (s Subject) train(ctx context.Context, load []string, env map[string]string, gpus bool) verdict.Verdict {
-	return eachController(s.Expect, func(controller string) verdict.Verdict {
-		task := s.trainTask(controller, gpus)
-		end, err := s.start(ctx, load, env, s.training(controller, task))
+func (b boxed) train(ctx context.Context, load []string, env map[string]string, gpus bool) verdict.Verdict {
+	module := b.promised.Import[0]
+	return eachController(b.promised, func(controller string) verdict.Verdict {
+		task := b.trainTask(controller, gpus)
+		end, err := b.start(ctx, load, env, task.launch(controller, module))
 		if err != nil {
 			return verdict.Unmeasured("%v", err)
 		}
-		return judgeTraining(task, trainCases[s.Expect.Import[0]], end)
+		return judgeTraining(task, trainCases[module], end)
 	})
 }
 
 // trainTask returns the task for the ranks of a controller.
-func (s Subject) trainTask(controller string, gpus bool) trainTask {
-	task := newTrainTask(s.Expect.Import[0], s.random("training"))
-	collectives := !gpus && controller == s.Expect.Launcher && s.trainsToo()
+func (b boxed) trainTask(controller string, gpus bool) trainTask {
+	task := newTrainTask(b.promised.Import[0], random(b.box, "training"))
+	collectives := !gpus && controller == b.promised.Launcher && b.trainsToo()
 	for rank := range task {
 		task[rank].GPUs = gpus
 		if collectives {
-			task[rank].Collectives = &s.ring(ranksOfAllreduce)[rank]
+			task[rank].Collectives = &ringOf(b.box, ranksOfAllreduce)[rank]
 		}
 	}
 	return task
 }
 
-// training returns the launch of the ranks with a task.
-func (s Subject) training(controller string, task trainTask) launch {
+// launch returns the launch of the ranks with the task.
+func (t trainTask) launch(controller, module string) launch {
 	l := launch{
 		gate: "train-step", controller: controller, Limit: rankSeconds, scripts: []string{"collectives.py"},
-		Parts: []any{task[0], task[1]}, Program: []string{"train.py", s.Expect.Import[0]}, Clean: true,
+		Parts: []any{t[0], t[1]}, Program: []string{"train.py", module}, Clean: true,
 	}
-	if task[0].GPUs {
+	if t[0].GPUs {
 		l.gate, l.Clean = "gpu-train-step", false
 	}
 	return l

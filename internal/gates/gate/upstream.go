@@ -25,7 +25,7 @@ var upstreamTests = Gate{
 	Wants:  func(e recipe.Expect) bool { return e.Tests.QuickSeconds() > 0 },
 	Needs:  Tests,
 	check: func(ctx context.Context, s Subject) verdict.Verdict {
-		return checkUpstream(ctx, s, "upstream-tests", upstreamRun{box: s.Tests, on: recipe.OnCPU})
+		return checkUpstream(ctx, upstreamRun{gate: "upstream-tests", boxed: s.in(s.Tests), on: recipe.OnCPU}, s.Keep)
 	},
 }
 
@@ -36,7 +36,7 @@ var upstreamTestsFull = Gate{
 	Wants:  func(e recipe.Expect) bool { return len(e.Tests.Files) > 0 },
 	Needs:  Long,
 	check: func(ctx context.Context, s Subject) verdict.Verdict {
-		return checkUpstream(ctx, s, "upstream-tests-full", upstreamRun{box: s.Tests, full: true, on: recipe.OnCPU})
+		return checkUpstream(ctx, upstreamRun{gate: "upstream-tests-full", boxed: s.in(s.Tests), full: true, on: recipe.OnCPU}, s.Keep)
 	},
 }
 
@@ -51,7 +51,7 @@ var gpuUpstreamTests = Gate{
 	Needs:     GPUs,
 	Framework: true,
 	check: func(ctx context.Context, s Subject) verdict.Verdict {
-		if v, lacks := s.lacksFramework(max(1, s.Expect.Tests.Ranks)); lacks {
+		if v, lacks := lacksFramework(s.Device, s.Framework, max(1, s.Expect.Tests.Ranks)); lacks {
 			return v
 		}
 		if s.TestsTree == "" {
@@ -61,7 +61,7 @@ var gpuUpstreamTests = Gate{
 		env := map[string]string{}
 		maps.Copy(env, s.Device.Env)
 		env[TestsVariable] = s.TestsTree
-		return checkUpstream(ctx, s, UpstreamOnGPUs, upstreamRun{box: s.Framework, full: true, on: recipe.OnGPUs, env: env})
+		return checkUpstream(ctx, upstreamRun{gate: UpstreamOnGPUs, boxed: s.in(s.Framework), full: true, on: recipe.OnGPUs, env: env}, s.Keep)
 	},
 }
 
@@ -70,21 +70,22 @@ const TestsVariable = "BUILDER_TESTS"
 
 // An upstreamRun says where and how much of upstream's tests a gate runs.
 type upstreamRun struct {
-	box  Box
+	gate string
+	boxed
 	full bool              // all files instead of their quick parts
 	on   string            // the kind of ranks, as in [recipe.Known.On]
 	env  map[string]string // for the ranks, besides that of the box
 }
 
 // checkUpstream runs all files, also after a failure. A failure takes precedence over
-// not measured, and not measured over a pass.
-func checkUpstream(ctx context.Context, s Subject, name string, how upstreamRun) verdict.Verdict {
-	if s.Box = how.box; s.Box == nil {
+// not measured, and not measured over a pass. It stores all results with the cell.
+func checkUpstream(ctx context.Context, how upstreamRun, keep func(name string, data []byte) error) verdict.Verdict {
+	if how.box == nil {
 		return verdict.Unmeasured("no container with upstream's tests")
 	}
 	var problems, blind, seen []string
 	var results []fileResult
-	for _, f := range s.Expect.Tests.Files {
+	for _, f := range how.promised.Tests.Files {
 		if !how.full && f.Quick == nil {
 			continue
 		}
@@ -92,7 +93,7 @@ func checkUpstream(ctx context.Context, s Subject, name string, how upstreamRun)
 			seen = append(seen, label(f)+" asked on "+f.On+" alone")
 			continue
 		}
-		result := s.runFile(ctx, f, how)
+		result := how.runFile(ctx, f)
 		results = append(results, result)
 		if result.Unmeasured != "" {
 			blind = append(blind, label(f)+": "+result.Unmeasured)
@@ -107,7 +108,7 @@ func checkUpstream(ctx context.Context, s Subject, name string, how upstreamRun)
 	if len(results) == 0 {
 		blind = append(blind, "the recipe names no file for ranks on "+how.on)
 	}
-	if err := s.keep(name, results); err != nil {
+	if err := keepResults(keep, how.gate, results); err != nil {
 		blind = append(blind, err.Error())
 	}
 	v := verdict.Weigh(problems, blind, seen)
@@ -166,16 +167,16 @@ func label(f recipe.TestFile) string {
 func limit(seconds int) time.Duration { return time.Duration(6*seconds+300) * time.Second }
 
 // runFile runs one file in its own process, or in one process per rank.
-func (s Subject) runFile(ctx context.Context, f recipe.TestFile, how upstreamRun) fileResult {
+func (how upstreamRun) runFile(ctx context.Context, f recipe.TestFile) fileResult {
 	r := fileResult{File: f.File, Select: f.Select, Ranks: [][]testCase{}}
 	most := limit(f.Seconds)
 	if !how.full {
 		r.Select, most = f.Quick.Select, limit(f.Quick.Seconds)
 	}
-	tests := s.Expect.Tests
+	tests := how.promised.Tests
 	controller := ""
 	if tests.Launcher != "" {
-		controller = cmp.Or(f.Controller, s.Expect.Launcher)
+		controller = cmp.Or(f.Controller, how.promised.Launcher)
 	}
 	var parts []any
 	for range max(1, tests.Ranks) {
@@ -184,7 +185,7 @@ func (s Subject) runFile(ctx context.Context, f recipe.TestFile, how upstreamRun
 	ctx, cancel := context.WithTimeout(ctx, most+time.Minute)
 	defer cancel()
 	begun := time.Now()
-	end, err := s.start(ctx, nil, how.env, launch{
+	end, err := how.start(ctx, nil, how.env, launch{
 		gate: "upstream-tests", controller: controller, Parts: parts, Limit: int(most.Seconds()), Program: []string{"upstream.py"},
 	})
 	r.Seconds = time.Since(begun).Seconds()
@@ -194,7 +195,10 @@ func (s Subject) runFile(ctx context.Context, f recipe.TestFile, how upstreamRun
 	case err != nil:
 		r.Unmeasured = err.Error()
 	default:
-		r.read(s, end)
+		if len(how.promised.Frameworks) == 0 { // a test may need no extension
+			end.digests, end.unread = nil, nil
+		}
+		r.read(end)
 	}
 	return r
 }
@@ -218,11 +222,8 @@ type testReport struct {
 var missingModule = regexp.MustCompile(`ModuleNotFoundError: No module named '([\w.]{1,100})'`)
 
 // read parses the reports. They count only if all ranks completed the same cases.
-func (r *fileResult) read(s Subject, end ranksEnd) {
+func (r *fileResult) read(end ranksEnd) {
 	r.Log = cut(end.Log, 8000)
-	if len(s.Expect.Frameworks) == 0 { // a test may need no extension
-		end.digests, end.unread = nil, nil
-	}
 	faults, err := end.faults()
 	if err != nil {
 		r.Unmeasured = err.Error()
@@ -376,14 +377,14 @@ func (r *fileResult) tallies() map[string]tally {
 // maxKept bounds the file of all results, in bytes.
 const maxKept = 8 << 20
 
-// keep stores all results with the cell.
-func (s Subject) keep(name string, results []fileResult) error {
-	if s.Keep == nil {
+// keepResults stores all results of a gate with the cell.
+func keepResults(keep func(name string, data []byte) error, gate string, results []fileResult) error {
+	if keep == nil {
 		return nil
 	}
 	data, err := json.MarshalIndent(results, "", " ")
 	if err != nil || len(data) > maxKept {
 		return fmt.Errorf("the results have %d bytes, above the limit of %d", len(data), maxKept)
 	}
-	return s.Keep(name+".json", append(data, '\n'))
+	return keep(gate+".json", append(data, '\n'))
 }

@@ -215,7 +215,7 @@ func TestUpstreamTestsEnd(t *testing.T) {
 func TestStoppedUpstreamTests(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	r := Subject{Expect: tested(), Box: silent{}}.runFile(ctx, tested().Tests.Files[0], upstreamRun{box: silent{}, full: true})
+	r := upstreamRun{boxed: boxed{box: silent{}, promised: tested()}, full: true}.runFile(ctx, tested().Tests.Files[0])
 	check.That(t, r.Unmeasured == context.Canceled.Error(), "%+v", r)
 }
 

@@ -35,7 +35,7 @@ func checkWheelFormat(ctx context.Context, s Subject) verdict.Verdict {
 		return v
 	}
 	defer w.Close()
-	misplaced, wrong := placeFaults(w, s.Expect.Packages), slices.Concat(w.Check(), s.libraryFaults(ctx, w))
+	misplaced, wrong := placeFaults(w, s.Expect.Packages), slices.Concat(w.Check(), libraryFaults(ctx, s.Unpacked, w, s.Expect))
 	problems := slices.Concat(wrong, misplaced)
 	if want := s.Expect.Version; want != "" && !w.Name.HasVersion(want) {
 		a := verdict.Judge(append(problems, fmt.Sprintf("the version is %s, expected %s", w.Name.Version, want)), nil)
@@ -112,13 +112,13 @@ func firstBelow(w *wheel.Wheel, top string) string {
 
 // libraryFaults compares every library and every program of the wheel with the wheel's
 // tags, because installers go by the tags alone, and with its path in the wheel.
-func (s Subject) libraryFaults(ctx context.Context, w *wheel.Wheel) (problems []string) {
+func libraryFaults(ctx context.Context, unpacked *Unpacked, w *wheel.Wheel, e recipe.Expect) (problems []string) {
 	for _, f := range w.Files {
 		isLibrary := wheel.IsLibrary(f.Name)
 		if !isLibrary && f.Mode&0o111 == 0 {
 			continue
 		}
-		err := s.Unpacked.read(ctx, w, f.Name, func(r io.ReaderAt) error {
+		err := unpacked.read(ctx, w, f.Name, func(r io.ReaderAt) error {
 			native, problem := nativeFault(r, w.Name)
 			all := []string{problem}
 			if problem == "" && native && isLibrary {
@@ -126,8 +126,8 @@ func (s Subject) libraryFaults(ctx context.Context, w *wheel.Wheel) (problems []
 				if err != nil {
 					return fmt.Errorf("cannot be read as a library: %w", err)
 				}
-				all = []string{libcFault(found.Needed, w.Name), suffixFault(f.Name, w.Name), tagFault(f.Name, w, s.Expect.Extensions), inspect.Misplaced(f.Name, found)}
-				if s.Expect.Glibc == "" { // otherwise glibc-floor asks
+				all = []string{libcFault(found.Needed, w.Name), suffixFault(f.Name, w.Name), tagFault(f.Name, w, e.Extensions), inspect.Misplaced(f.Name, found)}
+				if e.Glibc == "" { // otherwise glibc-floor asks
 					all = append(all, aboveTags(found.Floors, w.Name)...)
 				}
 			}
