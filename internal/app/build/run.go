@@ -38,6 +38,7 @@ type RunRequest struct {
 	Rebuild  bool      // build every passing cell a second time and compare
 	From     []string  // directories and URLs to take cells from
 	FromOnly bool      // build nothing
+	Accept   []string  // parts of a site that may take the place of built-in ones, as in [catalogue.Locks.Unaccepted]
 }
 
 // A cellRun is a run in progress.
@@ -114,7 +115,7 @@ func (c *cellRun) entries(ctx context.Context, drafts []lock.Draft) ([]lock.Entr
 	}
 	entries, err := asm.Entries(ctx, c.Recipe, c.Filter, drafts)
 	if err == nil {
-		err = c.Sources.Unused(entries)
+		err = errors.Join(c.Sources.Unused(entries), asm.Locks.Unaccepted(entries, c.Accept))
 	}
 	if err != nil {
 		return nil, err
