@@ -63,7 +63,7 @@ func newTool(t *testing.T) *tool {
 	must.Succeed(t, err)
 	engine := cmp.Or(os.Getenv("BUILDER_ENGINE"), "native") // only one chapter uses Docker and Podman
 	cache := filepath.Join(dir, "cache")
-	b := &tool{t, path, filepath.Join(cache, "builder"), dir, []string{"XDG_CACHE_HOME=" + cache, "GOCACHE=" + strings.TrimSpace(string(goCache)), "BUILDER_ENGINE=" + engine}, &first{}}
+	b := &tool{t, path, filepath.Join(cache, "builder"), dir, []string{"XDG_CACHE_HOME=" + cache, "GOCACHE=" + strings.TrimSpace(string(goCache)), "BUILDER_ENGINE=" + engine, "BUILDER_ACCEPT=all"}, &first{}}
 	must.Succeed(t, os.Mkdir(cache, 0o755))
 	if home := os.Getenv("BUILDER_HOME"); home != "" {
 		must.Succeed(t, os.MkdirAll(home, 0o755), os.Symlink(home, b.home))
@@ -283,10 +283,12 @@ func withoutFindHIP(b *tool) {
 	never := strings.Replace(patch, `when: {rocm: ">=5.2"}`, `when: {rocm: ">=99"}`, 1)
 	must.Hold(b.t, never != patch, "the patch's condition has moved")
 	site := b.makeSite(map[string]string{"patches/horovod/10-findhip.yaml": never})
-	r := b.want(5, "run", "horovod", "--recipes", site, "--rocm", "5.7", "--out", "out-nofindhip")
+	cell := []string{"run", "horovod", "--recipes", site, "--rocm", "5.7", "--out", "out-nofindhip", "--accept"}
+	contains(b.t, b.want(2, append(cell, "patch horovod/other")...).stderr, "takes the place of builder's own recipes with: patch horovod/findhip")
+	r := b.want(5, append(cell, "patch horovod/findhip")...)
 	contains(b.t, r.stderr, `Unknown CMake command "hip_add_library"`, "hint: ", "apply the patch findhip", "logs/build.log")
-	cell := b.runJSON("out-nofindhip").Cells[0]
-	check.That(b.t, cell.Status == "error", "got %+v", cell)
+	failed := b.runJSON("out-nofindhip").Cells[0]
+	check.That(b.t, failed.Status == "error", "got %+v", failed)
 }
 
 // verified checks the results of a run with only the public key, and detects a changed

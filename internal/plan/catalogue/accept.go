@@ -9,6 +9,8 @@ import (
 	"builder/internal/base/diag"
 	"builder/internal/base/shell"
 	"builder/internal/plan/lock"
+	"builder/internal/plan/patch"
+	"builder/patches"
 )
 
 // Unaccepted returns an error for the cells of which a site replaces parts of builder
@@ -36,8 +38,8 @@ func (l Locks) Unaccepted(entries []lock.Entry, accept []string) error {
 		WithHint("no gate can ask for all that they may change: read them, and add `--accept %s` or set BUILDER_ACCEPT", shell.Word(strings.Join(append(parts, accept...), ",")))
 }
 
-// replaced lists the site's parts of a cell if one of them replaces a built-in part, or
-// if the cell's source or wheel has the name of a built-in recipe.
+// replaced lists the site's parts of a cell, unless all are new and make what no
+// built-in recipe makes, by the name of the source and the packages of the wheel.
 func (l Locks) replaced(e lock.Entry) (parts []string, err error) {
 	names := []string{"recipe " + e.Recipe, "image " + e.Image.Pin.Name, "image " + e.Runtime.Pin.Name}
 	for _, i := range []lock.Image{e.Image, e.Runtime} {
@@ -46,33 +48,36 @@ func (l Locks) replaced(e lock.Entry) (parts []string, err error) {
 		}
 	}
 	for _, p := range e.Patches {
-		names = append(names, "patch "+e.Recipe+"/"+p.Name)
+		if !ships(e.Recipe, p) {
+			names = append(names, "patch "+e.Recipe+"/"+p.Name)
+		}
 	}
-	replaces := l.claims(e)
+	own := l.bring["recipe "+e.Recipe] != "" && !l.made[e.Source.Project] && !slices.ContainsFunc(e.Expect.Packages, func(p string) bool { return l.made[p] })
 	for _, name := range names {
 		how, ofSite := l.bring[name]
 		if ofSite {
 			parts = append(parts, name)
 		}
-		replaces = replaces || how == replacesBuiltIn
+		own = own && how != replacesBuiltIn
 	}
-	moved, err := l.movesPins(e.Recipe)
-	if moved {
-		parts = append(parts, "lock "+e.Recipe)
+	if moved, err := l.movesPins(e.Recipe); moved || err != nil {
+		return append(parts, "lock "+e.Recipe), err
 	}
-	if !replaces && !moved {
-		return nil, err
+	if own {
+		return nil, nil
 	}
-	return parts, err
+	return parts, nil
 }
 
-// claims reports whether a recipe of the site makes what a built-in recipe makes, by the
-// name of its source or by the packages of its wheel.
-func (l Locks) claims(e lock.Entry) bool {
-	if l.bring["recipe "+e.Recipe] == "" {
-		return false
-	}
-	return l.made[e.Source.Project] || slices.ContainsFunc(e.Expect.Packages, func(p string) bool { return l.made[p] })
+// ships reports whether builder itself brings a patch with this content. `config init`
+// copies the patches of a recipe into a site.
+func ships(recipe string, p patch.Patch) bool {
+	built, err := patch.Load(patches.FS, "patches", recipe)
+	want, err2 := json.Marshal(p)
+	return err == nil && err2 == nil && slices.ContainsFunc(built, func(b patch.Patch) bool {
+		has, err := json.Marshal(b)
+		return err == nil && string(has) == string(want)
+	})
 }
 
 // movesPins reports whether the site's lock gives a built-in pin of a recipe another
