@@ -1,9 +1,8 @@
 // Command builder builds the wheels and libraries for distributed training
 // hermetically, and proves their properties before they are installed.
 //
-// This package holds flags, wiring and printing. It is the only package that imports
-// all others: a command fills an options struct, calls one function and prints the
-// returned value.
+// This package holds flags, wiring and printing. It lies above all others:
+// a command fills an options struct, calls one function and prints the returned value.
 package main
 
 import (

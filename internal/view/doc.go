@@ -1,3 +1,3 @@
 // Package view is a folder of packages and holds no code. Its packages present results:
-// run.json, the pages, charts, progress and the terminal. They make no decisions.
+// run.json, the pages, progress and the terminal. They make no decisions.
 package view

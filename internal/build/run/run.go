@@ -2,7 +2,7 @@
 // It returns one outcome for each, in the order of the input. A failed cell never stops
 // the others by itself.
 //
-// The package is independent of the store and Dagger. It declares small interfaces for
+// The package does not know the store or Dagger. It declares small interfaces for
 // them, and package app/build connects these to results and pipelines.
 package run
 
