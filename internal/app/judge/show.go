@@ -64,7 +64,7 @@ func Show(ctx context.Context, keys signing.Keys, paths []string) (ShowReport, e
 		if readable {
 			shown.look(ctx)
 		}
-		if err := ctx.Err(); err != nil {
+		if err := context.Cause(ctx); err != nil {
 			return ShowReport{}, err
 		}
 		bundle, err := attest.Read(a, trust)

@@ -89,7 +89,7 @@ type stoppable struct {
 }
 
 func (s *stoppable) Read(p []byte) (int, error) {
-	if err := s.ctx.Err(); err != nil {
+	if err := context.Cause(s.ctx); err != nil {
 		return 0, err
 	}
 	n, err := s.r.Read(p)
