@@ -22,6 +22,7 @@ import (
 	"builder/internal/input/store"
 	"builder/internal/machine/host"
 	"builder/internal/plan/assemble"
+	"builder/internal/plan/catalogue"
 	"builder/internal/plan/diagnose"
 	"builder/internal/plan/lock"
 	"builder/internal/publishing/reuse"
@@ -38,7 +39,7 @@ type RunRequest struct {
 	Rebuild  bool      // build every passing cell a second time and compare
 	From     []string  // directories and URLs to take cells from
 	FromOnly bool      // build nothing
-	Accept   []string  // parts of a site that may take the place of built-in ones, as in [catalogue.Locks.Unaccepted]
+	Accept   []string  // recipes of which a site may change the cells, as in [assemble.Unaccepted]
 }
 
 // A cellRun is a run in progress.
@@ -115,12 +116,24 @@ func (c *cellRun) entries(ctx context.Context, drafts []lock.Draft) ([]lock.Entr
 	}
 	entries, err := asm.Entries(ctx, c.Recipe, c.Filter, drafts)
 	if err == nil {
-		err = errors.Join(c.Sources.Unused(entries), asm.Locks.Unaccepted(entries, c.Accept))
+		err = c.Sources.Unused(entries)
+	}
+	if err == nil && c.Catalogue.Site != "" {
+		err = c.acceptSite(ctx, entries, asm.Revision)
 	}
 	if err != nil {
 		return nil, err
 	}
 	return assemble.Needed(entries, len(drafts), func(e lock.Entry) bool { return !c.builds(e) }), nil // a rebuild needs the inputs again
+}
+
+// acceptSite refuses entries that a site changed, unless the user accepts them.
+func (c *cellRun) acceptSite(ctx context.Context, entries []lock.Entry, revision string) error {
+	built, err := catalogue.Load("", catalogue.Names{Gates: gate.Promises()})
+	if err != nil {
+		return err
+	}
+	return assemble.Unaccepted(ctx, &assemble.Assembler{Locks: built.Locks(""), Revision: revision}, entries, c.Accept)
 }
 
 // builds reports whether an entry must be built, judging by the results known so far.

@@ -44,12 +44,7 @@ type Catalogue struct {
 	// bring records whether each item of the site is new or replaces a built-in one. A
 	// key is, for example, "patch horovod/findhip".
 	bring map[string]string
-	// made holds the names of the built-in recipes and of the packages that they make.
-	made map[string]bool
 }
-
-// replacesBuiltIn says that an item of the site takes the place of a built-in one.
-const replacesBuiltIn = "replaces the built-in one"
 
 // Names are the names of other packages that the files of a site are checked against.
 type Names struct {
@@ -62,16 +57,11 @@ type Names struct {
 // returns the valid items.
 func Load(site string, names Names) (Catalogue, error) {
 	c := Catalogue{
-		Patches: map[string][]patch.Patch{}, Site: site, bring: map[string]string{}, made: map[string]bool{},
+		Patches: map[string][]patch.Patch{}, Site: site, bring: map[string]string{},
 		Profiles: sync.OnceValues(func() ([]*profile.Profile, error) { return readProfiles(site, names.Profile) }),
 		Proven:   sync.OnceValues(func() (proven.Cells, error) { return readProven(site) }),
 	}
 	err := c.add(recipes.FS, images.FS, patches.FS, "", names.Gates)
-	for _, r := range c.Recipes {
-		for _, name := range append(r.Expect.Packages, r.Name) {
-			c.made[name] = true
-		}
-	}
 	if err != nil || site == "" {
 		return c, err
 	}
@@ -131,7 +121,7 @@ func lay[T any](bring map[string]string, kind string, list, own []T, name func(T
 	for _, item := range own {
 		how := "of the site"
 		if i := slices.IndexFunc(list, func(x T) bool { return name(x) == name(item) }); i >= 0 {
-			list[i], how = item, replacesBuiltIn
+			list[i], how = item, "replaces the built-in one"
 		} else {
 			list = append(list, item)
 		}

@@ -1,9 +1,12 @@
 package lock
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 
 	"builder/internal/base/decode"
 	"builder/internal/base/diag"
@@ -68,6 +71,40 @@ type Image struct {
 	Site     bool                  `json:"site,omitempty"`    // the interpreter's packages belong to the image
 	Wheels   []pypi.File           `json:"wheels"`
 	Provides map[string]image.Fact `json:"provides"`
+}
+
+// Differences names the fields in which two entries of a cell differ, and the patches
+// that only one of them has.
+func Differences(a, b Entry) []string {
+	var all [2]map[string]any
+	var named [2]map[string]string
+	for i, e := range []Entry{a, b} {
+		_ = json.Unmarshal([]byte(encoded(e)), &all[i]) // it was encoded just now
+		named[i] = map[string]string{}
+		for _, p := range e.Patches {
+			named[i]["patch "+p.Name] = encoded(p)
+		}
+	}
+	differ := differences(named[0], named[1], func(x, y string) bool { return x == y })
+	delete(all[0], "patches")
+	delete(all[1], "patches")
+	return append(differ, differences(all[0], all[1], func(x, y any) bool { return reflect.DeepEqual(x, y) })...)
+}
+
+// differences returns the sorted keys of which the values differ, or that one map lacks.
+func differences[T any](a, b map[string]T, equal func(x, y T) bool) (keys []string) {
+	for key, x := range a {
+		if y, both := b[key]; !both || !equal(x, y) {
+			keys = append(keys, key)
+		}
+	}
+	for key := range b {
+		if _, both := a[key]; !both {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return keys
 }
 
 // RequirementsEnd is the suffix of a cell's requirements file, after its id.
