@@ -49,7 +49,7 @@ func changesOf(ctx context.Context, built *Assembler, e lock.Entry) []string {
 	}
 	ours, err := built.input(ctx, recipe.Input{Recipe: e.Recipe, Axes: e.Axes})
 	if err != nil { // no such cell, or its lock lacks a pin
-		return []string{"a cell that builder does not have"}
+		return []string{"a cell, or a pin of its lock, that builder does not have"}
 	}
 	if ours.key == e.Key() {
 		return nil
