@@ -27,17 +27,13 @@ func Examine(ctx context.Context, s Setup, of plan.Selection) (doctor.Report, er
 	}
 	r := doctor.Examine(ctx, host.This(), work)
 	r.Builder = s.Version
-	return r, errors.Join(lacking(r), checkImages(ctx, s, heldBy(s, work.Engine), images))
-}
-
-// lacking returns an error if the host cannot do the work.
-func lacking(r doctor.Report) error {
-	names := r.Lacking()
-	if len(names) == 0 {
-		return nil
+	err = checkImages(ctx, s, heldBy(s, work.Engine), images)
+	if names := r.Lacking(); len(names) > 0 {
+		lacks := diag.Errorf(diag.NoEngine, "this host cannot do the work: %s", strings.Join(names, ", ")).
+			WithHint("see the findings and remedies above")
+		err = errors.Join(lacks, err)
 	}
-	return diag.Errorf(diag.NoEngine, "this host cannot do the work: %s", strings.Join(names, ", ")).
-		WithHint("see the findings and remedies above")
+	return r, err
 }
 
 // workOf returns the work to examine the host for, and the images to pull for it.

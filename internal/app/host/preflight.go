@@ -6,14 +6,17 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"builder/internal/app/home"
+	"builder/internal/app/plan"
 	"builder/internal/base/diag"
 	"builder/internal/input/oci"
 	"builder/internal/input/store"
 	"builder/internal/machine/doctor"
 	"builder/internal/machine/host"
+	"builder/internal/plan/assemble"
 	"builder/internal/plan/lock"
 	"builder/pipelines"
 )
@@ -69,12 +72,6 @@ func heldBy(s Setup, state doctor.EngineState) func(digest string) bool {
 	return nil
 }
 
-// stored reports whether the store of a home has an image.
-func stored(home, digest string) bool {
-	_, held := oci.Held(peek(home), digest)
-	return held
-}
-
 // peek opens the store of a home, which may be missing, to look for files.
 func peek(dir string) *store.Store { return store.Peek(home.StoreDir(dir)) }
 
@@ -84,7 +81,8 @@ func peek(dir string) *store.Store { return store.Peek(home.StoreDir(dir)) }
 func checkImages(ctx context.Context, s Setup, held func(digest string) bool, images []lock.ImagePin) error {
 	var errs []error
 	for _, pin := range images {
-		if held == nil || held(pin.Digest) || stored(s.Keys.Home, pin.Digest) {
+		_, stored := oci.Held(peek(s.Keys.Home), pin.Digest)
+		if held == nil || held(pin.Digest) || stored {
 			continue
 		}
 		reference := s.Sources.Registries.Reference(pin.Reference())
@@ -108,4 +106,38 @@ func checkImages(ctx context.Context, s Setup, held func(digest string) bool, im
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// forecast returns the requirements of the first chosen cell, and the images that it and
+// its input cells are built and run in. Nobody knows the images of a cell that the lock
+// does not pin.
+func forecast(ctx context.Context, s Setup, of plan.Selection) (*doctor.Needs, []lock.ImagePin, error) {
+	drafts, err := assemble.Choose(s.Catalogue, of.Recipe, of.Filter)
+	if err != nil {
+		return nil, nil, err
+	}
+	asm := s.Sources.Assembler(s.Catalogue, s.Keys.Home)
+	asm.Forbids = "--offline" // no network access here
+	entries, err := asm.Entries(ctx, of.Recipe, of.Filter, drafts[:1])
+	if err != nil && diag.Worst(err) != diag.Drift {
+		return nil, nil, err
+	}
+	cell := drafts[0].Cell
+	needs := &doctor.Needs{Name: of.Recipe.Name, Cell: cell.ID}
+	if cuda := cell.Axes["cuda"]; cuda != "none" {
+		needs.CUDA = cuda
+	}
+	return needs, imagesOf(entries), nil
+}
+
+// imagesOf returns the images of entries that an engine pulls, each once.
+func imagesOf(entries []lock.Entry) (images []lock.ImagePin) {
+	for _, e := range entries {
+		for _, pin := range e.Pulled() {
+			if !slices.ContainsFunc(images, func(p lock.ImagePin) bool { return p.Reference() == pin.Reference() }) {
+				images = append(images, pin)
+			}
+		}
+	}
+	return images
 }
