@@ -1,3 +1,5 @@
+// Package judge holds the verbs that examine artifacts and their statements: gate, bench,
+// verify, diagnose and key sign.
 package judge
 
 import (
@@ -17,6 +19,7 @@ import (
 	"builder/internal/files/artifact"
 	"builder/internal/files/inspect"
 	"builder/internal/gates/device"
+	"builder/internal/gates/environment"
 	"builder/internal/gates/gate"
 	"builder/internal/gates/verdict"
 	"builder/internal/machine/gpu"
@@ -86,7 +89,10 @@ func Judge(ctx context.Context, s build.Setup, r GateRequest) (GateReport, error
 			if _, pulled := shared.pulled[at]; pulled {
 				at = done.Name // the copy is a temporary file
 			}
-			err = refusalOf(done, at)
+			err = verdict.Refusals(at, done.Verdicts)
+			if len(done.Verdicts) == 0 {
+				err = diag.Errorf(diag.Gate, "%s: no gate ran", done.Name).WithHint("leave out --only, or give --gpus")
+			}
 		}
 		report.Artifacts, errs = append(report.Artifacts, done), append(errs, err)
 	}
@@ -164,7 +170,11 @@ func (b *gateRun) judge(ctx context.Context, s subject.Subject) (Gated, error) {
 	if len(b.options.Only) == 0 {
 		shown = withoutBlind(shown, attached)
 	}
-	done.addVerdicts(shown, attached)
+	others := verdict.Others(attached, shown)
+	for _, v := range others {
+		done.Attached[v.Gate] = true
+	}
+	done.Verdicts = slices.Concat(shown, others)
 	if !b.options.Attach || ctx.Err() != nil {
 		return done, nil
 	}
@@ -210,15 +220,6 @@ func withoutBlind(now, attached []verdict.Verdict) []verdict.Verdict {
 			return a.Gate == v.Gate && a.Status != verdict.NotMeasured
 		})
 	})
-}
-
-// addVerdicts appends the new verdicts, and the attached verdicts of all other gates.
-func (g *Gated) addVerdicts(now, attached []verdict.Verdict) {
-	others := verdict.Others(attached, now)
-	for _, v := range others {
-		g.Attached[v.Gate] = true
-	}
-	g.Verdicts = slices.Concat(now, others)
 }
 
 // askGates runs the chosen gates in order. A gate named by --only that checks no promise of the
@@ -286,10 +287,18 @@ func unpromised(g gate.Gate, s subject.Subject) verdict.Verdict {
 	return verdict.Verdict{Gate: g.Name, Evidence: "the artifact has no promise for this gate to check", Remedy: "leave it out of --only, or state the promise in the recipe's expect"}
 }
 
-// refusalOf returns an error if a verdict refuses the artifact or no gate ran.
-func refusalOf(done Gated, at string) error {
-	if len(done.Verdicts) == 0 {
-		return diag.Errorf(diag.Gate, "%s: no gate ran", done.Name).WithHint("leave out --only, or give --gpus")
+// JudgeEnvironment runs the gates on an environment. The report is empty if its
+// interpreter gave no answer.
+func JudgeEnvironment(ctx context.Context, version, path string) (GateReport, error) {
+	e, err := environment.Ask(ctx, path)
+	if err != nil {
+		return GateReport{}, err
 	}
-	return verdict.Refusals(at, done.Verdicts)
+	done := Gated{Artifact: artifact.Artifact{Name: path, Path: path}, Verdicts: e.Judge()}
+	err = verdict.Refusals(path, done.Verdicts)
+	if len(done.Verdicts) == 0 {
+		err = diag.Errorf(diag.Gate, "%s: nothing to check: it has no NCCL, RCCL, NVSHMEM, CUDA or HIP run time, and no library that needs one", path).
+			WithHint("name the environment with the framework")
+	}
+	return GateReport{Schema: gateSchema, Builder: version, Artifacts: []Gated{done}}, err
 }

@@ -84,7 +84,11 @@ func Verify(ctx context.Context, s build.Setup, r VerifyRequest) (VerifyReport, 
 			if r.Attach {
 				bundle, _ = attest.Verify(a, trust, r.Policy) // with the new statement
 			}
-			checks = append(others, checkOf(again)) // the second build answers what was left out
+			check := attest.Check{Name: "rebuild", Seen: again.Evidence}
+			if again.Refuses() {
+				check = attest.Check{Name: "rebuild", Wrong: []string{again.Evidence}, Remedy: again.Remedy}
+			}
+			checks = append(others, check) // the second build answers what was left out
 		}
 		v := Verified{Artifact: f.shown, Checks: checks}
 		if p := bundle.Provenance; p != nil {
@@ -185,12 +189,4 @@ func attachVerdict(s build.Setup, a artifact.Artifact, b attest.Bundle, v verdic
 	}
 	round := attest.NewTestResult([]verdict.Verdict{v}, b.Provenance.Definition.Internal.Key, s.Version, nil, time.Now())
 	return attest.Sealer{Key: key}.AddRound(a, round)
-}
-
-// checkOf returns the verdict of a second build as a check of verify.
-func checkOf(again verdict.Verdict) attest.Check {
-	if !again.Refuses() {
-		return attest.Check{Name: "rebuild", Seen: again.Evidence}
-	}
-	return attest.Check{Name: "rebuild", Wrong: []string{again.Evidence}, Remedy: again.Remedy}
 }
