@@ -33,15 +33,11 @@ func Rebuild(ctx context.Context, s Setup, a artifact.Artifact, b attest.Bundle)
 	if err != nil {
 		return verdict.Verdict{}, err
 	}
-	job := run.Job{Entry: e, Inputs: inputs, Dir: filepath.Join(filepath.Dir(a.Path), run.RebuiltDir)}
-	return run.BuildAgain(ctx, s.Sources.Fetcher(w), s.engine(w), job, signedFiles(a, b), run.NewWatch(job.Dir, e.ID, s.Display))
-}
-
-// signedFiles returns the files named in the provenance of an artifact, which are beside
-// it.
-func signedFiles(a artifact.Artifact, b attest.Bundle) (files []artifact.Artifact) {
-	for _, s := range b.Artifacts {
-		files = append(files, artifact.Artifact{Name: s.Name, SHA256: s.Digest["sha256"], Path: filepath.Join(filepath.Dir(a.Path), s.Name)})
+	dir := filepath.Dir(a.Path)
+	var signed []artifact.Artifact // all lie beside the artifact
+	for _, f := range b.Artifacts {
+		signed = append(signed, artifact.Artifact{Name: f.Name, SHA256: f.Digest["sha256"], Path: filepath.Join(dir, f.Name)})
 	}
-	return files
+	job := run.Job{Entry: e, Inputs: inputs, Dir: filepath.Join(dir, run.RebuiltDir)}
+	return run.BuildAgain(ctx, s.Sources.Fetcher(w), s.engine(w), job, signed, run.NewWatch(job.Dir, e.ID, s.Display))
 }
