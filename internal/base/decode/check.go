@@ -44,7 +44,10 @@ func (c *checker) check(n *yaml.Node, t reflect.Type, key string) {
 	case reflect.Struct:
 		c.checkStruct(n, t, key)
 	case reflect.Map:
-		c.checkMap(n, t, key)
+		c.eachPair(n, key, func(k, v *yaml.Node) {
+			c.checkScalar(k, t.Key(), "a key of "+key)
+			c.check(v, t.Elem(), k.Value)
+		})
 	case reflect.Slice:
 		if n.Kind != yaml.SequenceNode {
 			c.problem(n, "%s must be a list, not %s", key, kind(n))
@@ -102,13 +105,6 @@ func (c *checker) checkTags(n *yaml.Node, f reflect.StructField, key string) {
 	case enum != nil && !slices.Contains(enum, n.Value):
 		c.fault(n, "%s: %s is not %s", key, quoted(n.Value), strings.Join(enum, " or "))
 	}
-}
-
-func (c *checker) checkMap(n *yaml.Node, t reflect.Type, key string) {
-	c.eachPair(n, key, func(k, v *yaml.Node) {
-		c.checkScalar(k, t.Key(), "a key of "+key)
-		c.check(v, t.Elem(), k.Value)
-	})
 }
 
 // eachPair visits the pairs of a mapping and reports repeated keys.
