@@ -39,23 +39,18 @@ func Find(ctx context.Context) (Daemon, bool) {
 // which took more than 5 s on a busy host with two processors.
 const infoTime = 20 * time.Second
 
-// runs reports whether the daemon answers its client in time.
+// runs reports whether the daemon answers its client in time. Docker's `info` has an ID and
+// Podman's a version. Without a daemon the docker client fails, or it prints an answer
+// without an ID, or nothing, and exits with 0 (version 26 of Debian 13).
 func (d Daemon) runs(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, infoTime)
 	defer cancel()
 	answer, err := d.run(ctx, "info", "--format", "{{json .}}")
-	return err == nil && answers([]byte(answer))
-}
-
-// answers reports whether a client's `info` came from a daemon. Docker's has an ID and
-// Podman's a version. Without a daemon the docker client fails, or it prints an answer
-// without an ID, or nothing, and exits with 0 (version 26 of Debian 13).
-func answers(info []byte) bool {
 	var of struct {
 		ID      string
 		Version struct{ Version string }
 	}
-	return json.Unmarshal(info, &of) == nil && of.ID+of.Version.Version != ""
+	return err == nil && json.Unmarshal([]byte(answer), &of) == nil && of.ID+of.Version.Version != ""
 }
 
 // run runs the client program and returns its output. The last line of its stderr
