@@ -26,23 +26,19 @@ func newMeter(wants []want, out io.Writer) *meter {
 	return m
 }
 
-// file returns the progress callback of one file.
+// file returns the progress callback of one file, which writes a line for each full percent
+// of all files.
 func (m *meter) file() func(done, total int64) {
 	var last int64
 	return func(done, _ int64) {
 		m.done.Add(done - last)
 		last = done
-		m.show()
-	}
-}
-
-// show writes a line for each full percent.
-func (m *meter) show() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if share := m.done.Load() * 100 / max(m.total, 1); share != m.share {
-		m.share = share
-		m.line()
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if share := m.done.Load() * 100 / max(m.total, 1); share != m.share {
+			m.share = share
+			m.line()
+		}
 	}
 }
 
