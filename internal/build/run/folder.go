@@ -6,8 +6,10 @@ import (
 	"os"
 	"path/filepath"
 
+	"builder/internal/base/diag"
 	"builder/internal/evidence/attest"
 	"builder/internal/files/artifact"
+	"builder/internal/gates/verdict"
 	"builder/internal/plan/lock"
 )
 
@@ -49,7 +51,11 @@ func (f folder) removeOthers(e lock.Entry) error {
 
 // keepBack sets the artifacts aside and returns an error if a gate refuses them.
 func keepBack(dir string, result Result) (Result, error) {
-	err := refusal(result.Verdicts)
+	err := verdict.Refusals("", result.Verdicts)
+	if len(result.Verdicts) == 0 {
+		err = diag.Errorf(diag.Gate, "no gate checked the artifact").
+			WithHint("state in the recipe's expect a promise that a gate can check")
+	}
 	if err == nil {
 		return result, nil
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/sourcegraph/conc"
 
 	"builder/internal/base/atomicfile"
-	"builder/internal/base/diag"
 	"builder/internal/gates/gate"
 	"builder/internal/gates/verdict"
 	"builder/internal/plan/lock"
@@ -27,7 +26,10 @@ func (r Runner) gates(ctx context.Context, ev Events, e lock.Entry, dir string, 
 	}
 	unpacked := gate.NewUnpacked()
 	defer unpacked.Close()
-	subject := gate.Subject{Artifact: built.Artifacts[0].Path, Expect: e.Expect, Unpacked: unpacked, Keep: keeper(dir)}
+	keep := func(name string, data []byte) error {
+		return atomicfile.Write(filepath.Join(dir, TestsDir, name), data)
+	}
+	subject := gate.Subject{Artifact: built.Artifacts[0].Path, Expect: e.Expect, Unpacked: unpacked, Keep: keep}
 	if built.Box != nil {
 		box := gate.Share(built.Box, r.Gates)
 		subject.Box = box
@@ -147,20 +149,3 @@ func (l *laterLog) show(to io.Writer) {
 // TestsDir holds the complete results of upstream's tests, below the directory of a
 // cell.
 const TestsDir = "tests"
-
-// keeper returns a function that writes result files below the directory of a cell.
-func keeper(dir string) func(name string, data []byte) error {
-	return func(name string, data []byte) error {
-		return atomicfile.Write(filepath.Join(dir, TestsDir, name), data)
-	}
-}
-
-// refusal returns an error for each verdict that refuses the artifact, with its remedy.
-// No verdicts at all are an error too.
-func refusal(verdicts []verdict.Verdict) error {
-	if len(verdicts) == 0 {
-		return diag.Errorf(diag.Gate, "no gate checked the artifact").
-			WithHint("state in the recipe's expect a promise that a gate can check")
-	}
-	return verdict.Refusals("", verdicts)
-}

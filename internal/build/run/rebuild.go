@@ -21,11 +21,6 @@ import (
 // directory of a cell.
 const RebuiltDir = "rebuilt"
 
-// reproduced reports whether a result was already compared with a second build.
-func reproduced(r Result) bool {
-	return slices.ContainsFunc(r.Verdicts, func(v verdict.Verdict) bool { return v.Gate == gate.Reproducible.Name })
-}
-
 // rebuild builds a passed cell again and adds the comparison to its verdicts. It keeps
 // the result only if the bytes are equal.
 func (r Runner) rebuild(ctx context.Context, e lock.Entry, inputs []artifact.Artifact, dir string, result Result) (Result, error) {

@@ -219,7 +219,8 @@ func (r Runner) reuseOrBuild(ctx context.Context, e lock.Entry, done map[string]
 	var result Result
 	if known {
 		result = r.recalled(found, e)
-		if !r.Rebuild || reproduced(found) {
+		compared := func(v verdict.Verdict) bool { return v.Gate == gate.Reproducible.Name }
+		if !r.Rebuild || slices.ContainsFunc(found.Verdicts, compared) {
 			return keepBack(dir, result)
 		}
 	}
