@@ -61,7 +61,9 @@ func cpuUses(r io.ReaderAt) ([]CPUUse, error) {
 	if err := code.demanded(); err != nil {
 		return nil, err
 	}
-	return code.sorted(), nil
+	return slices.SortedFunc(maps.Values(code.uses), func(a, b CPUUse) int {
+		return cmp.Or(cmp.Compare(a.Feature, b.Feature), cmp.Compare(a.First, b.First))
+	}), nil
 }
 
 // machineCode is a library with the results read from its code so far.
@@ -69,12 +71,6 @@ type machineCode struct {
 	*dynamic
 	functions []place
 	uses      map[CPUUse]CPUUse // by feature and function alone
-}
-
-func (c *machineCode) sorted() []CPUUse {
-	return slices.SortedFunc(maps.Values(c.uses), func(a, b CPUUse) int {
-		return cmp.Or(cmp.Compare(a.Feature, b.Feature), cmp.Compare(a.First, b.First))
-	})
 }
 
 // levels are the bits of isaNeeded, a property in a note of the linker. The loader refuses
@@ -117,11 +113,6 @@ func (c *machineCode) readProperties(data []byte, p *elf.Prog) {
 		}
 		data = data[min(8+(word(data, 4)+7)&^7, uint64(len(data))):]
 	}
-}
-
-func isFunction(s elf.Symbol) bool {
-	kind := elf.ST_TYPE(s.Info)
-	return (kind == elf.STT_FUNC || kind == elf.STT_GNU_IFUNC) && s.Section != elf.SHN_UNDEF
 }
 
 // read decodes the instructions of a section in order.
@@ -177,7 +168,8 @@ func (c *machineCode) findFunctions() error {
 		return err
 	}
 	for _, s := range symbols {
-		if isFunction(s) {
+		kind := elf.ST_TYPE(s.Info)
+		if (kind == elf.STT_FUNC || kind == elf.STT_GNU_IFUNC) && s.Section != elf.SHN_UNDEF {
 			c.functions = append(c.functions, place{s.Name, s.Value, s.Value + s.Size})
 		}
 	}

@@ -54,7 +54,12 @@ func (img *image) readDynamic() (*dynamic, error) {
 	if s := d.sections[elf.SHT_GNU_VERSYM]; s != nil && s.Size != uint64(2*(len(symbols)+1)) {
 		return nil, fmt.Errorf("section %q has %d bytes for the versions of %d symbols", s.Name, s.Size, len(symbols)+1)
 	}
-	d.fixed = img.fixedSections()
+	for _, s := range img.file.Sections {
+		read := s.Flags&elf.SHF_EXECINSTR != 0 || slices.Contains(loadedSections, s.Name) || constants(s.Name)
+		if read && s.Flags&elf.SHF_ALLOC != 0 && s.Type != elf.SHT_NOBITS && s.Size > 0 {
+			d.fixed = append(d.fixed, s)
+		}
+	}
 	return d, d.eachRelocation(d.allowed)
 }
 
@@ -204,17 +209,6 @@ func (d *dynamic) allowed(r relocation) error {
 		}
 	}
 	return nil
-}
-
-// fixedSections returns the sections with code, constants and GPU code.
-func (img *image) fixedSections() (fixed []*elf.Section) {
-	for _, s := range img.file.Sections {
-		read := s.Flags&elf.SHF_EXECINSTR != 0 || slices.Contains(loadedSections, s.Name) || constants(s.Name)
-		if read && s.Flags&elf.SHF_ALLOC != 0 && s.Type != elf.SHT_NOBITS && s.Size > 0 {
-			fixed = append(fixed, s)
-		}
-	}
-	return fixed
 }
 
 // name returns the name at an offset of the table of names.

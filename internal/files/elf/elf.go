@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -91,7 +92,11 @@ func describe(r io.ReaderAt) (known description, err error) {
 	if err := f.setFloors(d); err != nil {
 		return known, err
 	}
-	known.Texts = img.textSections()
+	for _, s := range img.file.Sections {
+		if s.Type != elf.SHT_NOBITS && (constants(s.Name) || slices.Contains(debugging, s.Name)) {
+			known.Texts = append(known.Texts, textSection{s.Name, int64(s.Offset), int64(s.FileSize), s.Flags&elf.SHF_COMPRESSED != 0})
+		}
+	}
 	return known, f.addSymbols(d.symbols)
 }
 

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/klauspost/compress/zstd"
 )
 
 // Function is one function in the device code for one target. The host can start a
@@ -34,16 +36,23 @@ func DeviceFunctions(r io.ReaderAt) ([]Function, error) { return ask[[]Function]
 
 // deviceFunctions is the work of a child.
 func deviceFunctions(r io.ReaderAt) ([]Function, error) {
-	u, err := newUnpacker()
+	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1),
+		zstd.WithDecoderMaxMemory(maxObject), zstd.WithDecodeAllCapLimit(true))
 	if err != nil {
 		return nil, err
 	}
-	defer u.close()
-	inv := inventory{unpacker: u, linked: map[string]bool{}, found: map[string]map[string]Function{}}
+	defer d.Close()
+	inv := inventory{unpacker: &unpacker{zstd: d}, linked: map[string]bool{}, found: map[string]map[string]Function{}}
 	if err := eachObject(r, inv.look); err != nil {
 		return nil, err
 	}
-	return inv.sorted(), nil
+	var all []Function
+	for _, target := range slices.Sorted(maps.Keys(inv.found)) {
+		for _, name := range slices.Sorted(maps.Keys(inv.found[target])) {
+			all = append(all, inv.found[target][name])
+		}
+	}
+	return all, nil
 }
 
 type inventory struct {
@@ -83,16 +92,6 @@ func (inv *inventory) look(section string, o object) error {
 		return fmt.Errorf("code for %v: %w", o.target, err)
 	}
 	return nil
-}
-
-func (inv *inventory) sorted() (all []Function) {
-	for _, target := range slices.Sorted(maps.Keys(inv.found)) {
-		named := inv.found[target]
-		for _, name := range slices.Sorted(maps.Keys(named)) {
-			all = append(all, named[name])
-		}
-	}
-	return all
 }
 
 // Directives allowed before .entry, and the name after it (PTX ISA 9.0, 4.4 and 10.1).

@@ -2,7 +2,6 @@ package elf
 
 import (
 	"bufio"
-	"debug/elf"
 	"errors"
 	"fmt"
 	"io"
@@ -49,10 +48,6 @@ func constants(section string) bool {
 	return section == ".rodata" || strings.HasPrefix(section, ".rodata.")
 }
 
-func debugging(section string) bool {
-	return slices.Contains([]string{".debug_str", ".debug_line_str", ".debug_line", ".comment", hipFatbin, loaded, relocatable}, section)
-}
-
 // textSection is a section with texts. Sections share no bytes of the file, so the time to read them
 // is linear in its size.
 type textSection struct {
@@ -61,14 +56,7 @@ type textSection struct {
 	Compressed   bool
 }
 
-func (img *image) textSections() (all []textSection) {
-	for _, s := range img.file.Sections {
-		if s.Type != elf.SHT_NOBITS && (constants(s.Name) || debugging(s.Name)) {
-			all = append(all, textSection{s.Name, int64(s.Offset), int64(s.FileSize), s.Flags&elf.SHF_COMPRESSED != 0})
-		}
-	}
-	return all
-}
+var debugging = []string{".debug_str", ".debug_line_str", ".debug_line", ".comment", hipFatbin, loaded, relocatable}
 
 // eachText visits the texts of the wanted sections.
 func eachText(r io.ReaderAt, wanted func(section string) bool, visit func(string)) error {

@@ -32,14 +32,6 @@ type unpacker struct {
 	zstd          *zstd.Decoder
 }
 
-func newUnpacker() (*unpacker, error) {
-	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1),
-		zstd.WithDecoderMaxMemory(maxObject), zstd.WithDecodeAllCapLimit(true))
-	return &unpacker{zstd: d}, err
-}
-
-func (u *unpacker) close() { u.zstd.Close() }
-
 // unpack returns the code of an object. It is valid until the next call.
 func (u *unpacker) unpack(o object) ([]byte, error) {
 	if o.length > maxObject {
