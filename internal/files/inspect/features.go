@@ -67,9 +67,6 @@ func linked(name string, f *elf.File) seenLibrary {
 	return l
 }
 
-// versions returns the versions found in the library's NCCL or RCCL version strings.
-func (l seenLibrary) versions() []string { return versionsIn(l.at[holds]) }
-
 // Versions returns the versions found in the NCCL or RCCL version strings of a library.
 // Most libraries have one, some have several.
 func Versions(r io.ReaderAt) ([]string, error) {

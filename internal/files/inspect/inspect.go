@@ -197,7 +197,7 @@ func (s *sight) add(ctx context.Context, name string, r io.ReaderAt) (string, er
 			}
 		}
 	}
-	s.versions = append(s.versions, lib.versions()...)
+	s.versions = append(s.versions, versionsIn(lib.at[holds])...)
 	return lib.Soname, nil
 }
 

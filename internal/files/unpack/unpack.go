@@ -32,7 +32,12 @@ func Reader(r io.Reader, name string) (io.ReadCloser, error) {
 	case ".gz", ".tgz":
 		return gzip.NewReader(r)
 	case ".xz", ".txz":
-		return newXZ(r)
+		t := &tail{r: r}
+		plain, err := xz.ReaderConfig{SingleStream: true}.NewReader(bufio.NewReader(t)) // the library reads byte by byte
+		if err != nil {
+			return nil, err
+		}
+		return io.NopCloser(xzReader{plain, t}), nil
 	case ".zst":
 		d, err := zstd.NewReader(r, zstd.WithDecoderMaxMemory(maxWindow))
 		if err != nil {
@@ -52,15 +57,6 @@ const footer = 12
 type xzReader struct {
 	plain io.Reader
 	tail  *tail
-}
-
-func newXZ(r io.Reader) (io.ReadCloser, error) {
-	t := &tail{r: r}
-	plain, err := xz.ReaderConfig{SingleStream: true}.NewReader(bufio.NewReader(t)) // the library reads byte by byte
-	if err != nil {
-		return nil, err
-	}
-	return io.NopCloser(xzReader{plain, t}), nil
 }
 
 func (x xzReader) Read(p []byte) (int, error) {
