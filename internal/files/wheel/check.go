@@ -167,7 +167,10 @@ func checkRecord(in contents, files []File, distInfo string) (problems []string)
 // checkMember reads a member and compares it with its line of RECORD.
 func checkMember(f *zip.File, lines map[string]recordLine, distInfo string) string {
 	line, listed := lines[f.Name]
-	got, err := measure(io.Discard, f)
+	h := sha256.New()
+	var n counter
+	err := copyMember(io.MultiWriter(h, &n), f)
+	got := lineOf(f.Name, h.Sum(nil), int64(n))
 	switch {
 	case err != nil:
 		return err.Error()
@@ -190,14 +193,6 @@ func checkMember(f *zip.File, lines map[string]recordLine, distInfo string) stri
 // recordLine is one line of RECORD: path, hash, size. The hash has the form sha256=…,
 // in URL-safe base64 without padding.
 type recordLine struct{ path, hash, size string }
-
-// measure copies a member to dst and returns its line.
-func measure(dst io.Writer, f *zip.File) (recordLine, error) {
-	h := sha256.New()
-	var n counter
-	err := copyMember(io.MultiWriter(dst, h, &n), f)
-	return lineOf(f.Name, h.Sum(nil), int64(n)), err
-}
 
 func lineOf(path string, sum []byte, size int64) recordLine {
 	return recordLine{path, "sha256=" + base64.RawURLEncoding.EncodeToString(sum), strconv.FormatInt(size, 10)}
