@@ -127,9 +127,6 @@ func gpuCases(operations []string, ranks int, random *rand.Rand) (cases []gpuCas
 // operation returns the name in gpu-operations.
 func (c *gpuCase) operation() string { return strings.TrimPrefix(c.Op, "grouped_") }
 
-// direct reports whether the library gets the address of a tensor itself.
-func (c *gpuCase) direct() bool { return c.Op == c.operation() && c.Reduce != "Average" }
-
 // fill adds the random tensors of all ranks.
 func (c *gpuCase) fill(ranks, tensors int, random *rand.Rand) {
 	for rank := range ranks {

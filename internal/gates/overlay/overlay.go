@@ -109,7 +109,13 @@ func (o *Overlay) find(ctx context.Context) error {
 		return fmt.Errorf("%s is not an interpreter of Python", python)
 	}
 	o.Python = said[0]
-	for _, dir := range append(said[1:], listed(o.Env)...) {
+	dirs := said[1:]
+	for name, value := range o.Env {
+		if strings.HasSuffix(name, "PATH") { // a search path
+			dirs = append(dirs, filepath.SplitList(value)...)
+		}
+	}
+	for _, dir := range dirs {
 		if info, err := os.Stat(dir); err == nil && info.IsDir() && filepath.IsAbs(dir) {
 			o.own = append(o.own, dir)
 		}
@@ -120,17 +126,6 @@ func (o *Overlay) find(ctx context.Context) error {
 		}
 	}
 	return errors.Join(os.Chmod(o.Dir, 0o711), o.Guest.Give(o.prefix()))
-}
-
-// listed returns the directories in the variables with a search path.
-func listed(env map[string]string) []string {
-	var dirs []string
-	for name, value := range env {
-		if strings.HasSuffix(name, "PATH") {
-			dirs = append(dirs, filepath.SplitList(value)...)
-		}
-	}
-	return dirs
 }
 
 func (o Overlay) prefix() string { return filepath.Join(o.Dir, "prefix") }
