@@ -10,10 +10,17 @@
 package deb
 
 import (
+	"context"
+	_ "embed"
 	"net/url"
+	"os/exec"
 	"path"
+	"regexp"
+	"slices"
 	"strings"
 
+	"builder/internal/base/diag"
+	"builder/internal/base/shell"
 	"builder/internal/input/store"
 )
 
@@ -54,4 +61,73 @@ func URLs(mirrors []string, snapshot, date, pool string) []string {
 func join(base, name string) string {
 	escaped := (&url.URL{Path: name}).EscapedPath()
 	return strings.TrimSuffix(base, "/") + "/" + escaped
+}
+
+// Mirror returns the mirror used to resolve names.
+func Mirror(mirrors []string) (string, error) {
+	if len(mirrors) == 0 {
+		return "", diag.Errorf(diag.Fetch, "no Debian mirror: the host's apt configuration has none").
+			WithHint("set BUILDER_MIRROR_DEBIAN to the address of a mirror")
+	}
+	return mirrors[0], nil
+}
+
+// HostMirrors returns the base addresses of the Debian archives in the host's apt
+// configuration. apt reads the configuration itself and asks no archive. A host without
+// apt has no mirrors.
+func HostMirrors(ctx context.Context) []string {
+	out, err := exec.CommandContext(ctx, "apt-get", "update", "--print-uris").Output()
+	if err != nil {
+		return nil
+	}
+	return parseIndexes(string(out))
+}
+
+// indexLine is the line of apt about the index of a Debian suite:
+//
+//	'http://…/debian/dists/trixie/main/binary-amd64/Packages.xz' …_Packages 0
+//
+// The archives of Ubuntu, of security updates and of third parties have other names.
+var indexLine = regexp.MustCompile(`(?m)^'((?:https?://|file:)[^']*/debian)/dists/` +
+	`(?:bullseye|bookworm|trixie|forky|duke|sid|(?:old|oldold)?stable|testing|unstable)(?:-[^/']*)?/[^']*/binary-[^/']*/Packages`)
+
+// parseIndexes returns the addresses of the Debian archives in apt's list of indexes.
+func parseIndexes(text string) []string {
+	var mirrors []string
+	for _, m := range indexLine.FindAllStringSubmatch(text, -1) {
+		if !slices.Contains(mirrors, m[1]) {
+			mirrors = append(mirrors, m[1])
+		}
+	}
+	return mirrors
+}
+
+//go:embed install.sh
+var installScript string
+
+// InstallScript returns a shell script to run as root in the bootstrapped file system.
+// It needs no network: dir holds all packages of the list under their file names. The
+// script fails unless exactly the packages of the list are installed, except those to
+// unpack, whose files it lays beside them.
+func InstallScript(packages []Package, dir string) string {
+	var bootstrap, all, want, unpack []string
+	for _, p := range packages {
+		file := shell.Quote(path.Join(dir, path.Base(p.Path)))
+		if p.Unpack {
+			unpack = append(unpack, file)
+			continue
+		}
+		all = append(all, file)
+		if p.Bootstrap {
+			bootstrap = append(bootstrap, file)
+		}
+		want = append(want, p.Name+" "+p.Version)
+	}
+	slices.Sort(want)
+	return strings.NewReplacer(
+		"@BOOTSTRAP@", strings.Join(bootstrap, " "),
+		"@ALL@", strings.Join(all, " "),
+		"@WANT@", strings.Join(want, "\n"),
+		"@UNPACK@", strings.Join(unpack, " "),
+	).Replace(installScript)
 }
