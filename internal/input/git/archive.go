@@ -45,16 +45,11 @@ func Make(ctx context.Context, scratch string, from Repository, t Tree, to strin
 	if err := errors.Join(c.archive(ctx, f, t), f.Close()); err != nil {
 		return 0, err
 	}
-	return c.made(ctx, t.Commit)
-}
-
-// made returns the committer's time of a commit.
-func (c *clone) made(ctx context.Context, sha string) (int64, error) {
-	out, err := run(ctx, c.dir, "show", "--no-patch", "--format=%ct", sha)
+	made, err := run(ctx, c.dir, "show", "--no-patch", "--format=%ct", t.Commit)
 	if err != nil {
-		return 0, fmt.Errorf("reading the date of %s: %w", sha, err)
+		return 0, fmt.Errorf("reading the date of %s: %w", t.Commit, err)
 	}
-	return strconv.ParseInt(strings.TrimSpace(string(out)), 10, 64)
+	return strconv.ParseInt(strings.TrimSpace(string(made)), 10, 64)
 }
 
 // archive writes a tree with its submodules to w as an uncompressed tar. Equal commits

@@ -25,7 +25,11 @@ var uvOfPip = map[string]string{
 // ownEnviron returns the environment for uv: the user's variables, with defaults for those
 // not set. The defaults are the system's certificates and the cache of this tool.
 func (t Tool) ownEnviron() vars {
-	env := variables(os.Environ())
+	env := vars{}
+	for _, entry := range os.Environ() {
+		name, value, _ := strings.Cut(entry, "=")
+		env[name] = value
+	}
 	env.fill("UV_CACHE_DIR", t.cache)
 	env.fill("UV_SYSTEM_CERTS", "true")
 	env.fill("UV_PYTHON_DOWNLOADS", "never")
@@ -35,8 +39,12 @@ func (t Tool) ownEnviron() vars {
 // environ is like ownEnviron, with the index of pip as a further default.
 func (t Tool) environ(ctx context.Context) vars {
 	env := t.ownEnviron()
-	if !env.configured() {
-		for name, value := range pipSettings(ctx) {
+	if env.configured() {
+		return env
+	}
+	if pip := FindPip(ctx); pip != nil {
+		out, _ := exec.CommandContext(ctx, pip[0], append(slices.Clone(pip[1:]), "config", "list")...).Output() // without an answer it has no settings
+		for name, value := range parsePipConfig(string(out)) {
 			env.fill(uvOfPip[name], value)
 		}
 	}
@@ -45,15 +53,6 @@ func (t Tool) environ(ctx context.Context) vars {
 
 // vars holds environment variables by name.
 type vars map[string]string
-
-func variables(list []string) vars {
-	v := vars{}
-	for _, entry := range list {
-		name, value, _ := strings.Cut(entry, "=")
-		v[name] = value
-	}
-	return v
-}
 
 func (v vars) fill(name, value string) {
 	if v[name] == "" && value != "" {
@@ -118,17 +117,6 @@ func authorise(releases []release, indexes []string) {
 			}
 		}
 	}
-}
-
-// pipSettings returns the configuration of pip, from its files and its environment
-// variables.
-func pipSettings(ctx context.Context) map[string]string {
-	pip := FindPip(ctx)
-	if pip == nil {
-		return nil
-	}
-	out, _ := exec.CommandContext(ctx, pip[0], append(slices.Clone(pip[1:]), "config", "list")...).Output() // without an answer it has no settings
-	return parsePipConfig(string(out))
 }
 
 // pipLine is a line of `pip config list`: global.index-url='https://…'.

@@ -76,9 +76,11 @@ func best(p release) (found, error) {
 		if err != nil {
 			continue
 		}
+		var build int
+		_, _ = fmt.Sscanf(name.Build, "%d", &build) // its leading digits; an empty tag counts as 0
 		for _, tag := range name.Tags() {
 			if r, ok := rankOf(tag); ok {
-				all = append(all, candidate{f, r, buildNumber(name.Build)})
+				all = append(all, candidate{f, r, build})
 			}
 		}
 	}
@@ -88,10 +90,4 @@ func best(p release) (found, error) {
 	return slices.MaxFunc(all, func(a, b candidate) int {
 		return cmp.Or(a.rank.compare(b.rank), cmp.Compare(a.build, b.build), cmp.Compare(a.Filename, b.Filename))
 	}).found, nil
-}
-
-// buildNumber returns the leading digits of a build tag as a number.
-func buildNumber(tag string) (n int) {
-	_, _ = fmt.Sscanf(tag, "%d", &n) // an empty tag counts as 0
-	return n
 }

@@ -94,7 +94,11 @@ func (s slot) checked() bool {
 // boot: a record that came with a store from elsewhere, such as a cache of CI, is no
 // check of a file here.
 func markOf(info fs.FileInfo) string {
-	return fmt.Sprintf("%s %d %d %d", boot(), inode(info), info.Size(), info.ModTime().UnixNano())
+	var inode uint64 // 0 if the file system has none
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+		inode = stat.Ino
+	}
+	return fmt.Sprintf("%s %d %d %d", boot(), inode, info.Size(), info.ModTime().UnixNano())
 }
 
 // boot returns the kernel's random id of this boot, or "-" if the system has none.
@@ -102,14 +106,6 @@ var boot = sync.OnceValue(func() string {
 	id, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	return cmp.Or(strings.TrimSpace(string(id)), "-")
 })
-
-// inode returns the file's inode, or 0 if the file system has none.
-func inode(info fs.FileInfo) uint64 {
-	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
-		return stat.Ino
-	}
-	return 0
-}
 
 // drop removes the blob and its record.
 func (s slot) drop() error {
