@@ -50,8 +50,8 @@ func gpus(_ context.Context, e *exam) Finding {
 
 // driver names the loaded driver of GPUs, or returns "".
 func (e *exam) driver() string {
-	if version := e.nvidiaDriver(); version != "" {
-		return "NVIDIA's driver " + version
+	if m := moduleVersion.FindStringSubmatch(e.Says(nvidiaVersion)); m != nil {
+		return "NVIDIA's driver " + m[1]
 	}
 	if e.Exists(amdModule) {
 		return strings.TrimSpace("AMD's driver " + e.Says(amdVersion))
@@ -59,18 +59,14 @@ func (e *exam) driver() string {
 	return ""
 }
 
-// nvidiaDriver returns the version of NVIDIA's loaded driver, or "".
-func (e *exam) nvidiaDriver() string {
-	if m := moduleVersion.FindStringSubmatch(e.Says(nvidiaVersion)); m != nil {
-		return m[1]
-	}
-	return ""
-}
-
 // judgeGPUs compares the GPUs of a tool with the PCI devices, and the driver with the
 // recipe.
 func (e *exam) judgeGPUs(h gpu.Host) Finding {
-	text := fmt.Sprintf("%s, driver %s", models(h), h.Driver)
+	var names []string
+	for _, g := range h.GPUs {
+		names = append(names, g.Name)
+	}
+	text := fmt.Sprintf("%s, driver %s", tally(names), h.Driver)
 	vendor, release := vendorNVIDIA, ""
 	if h.AMD {
 		vendor = vendorAMD
@@ -97,13 +93,4 @@ func (e *exam) judgeGPUs(h gpu.Host) Finding {
 func major(version string) string {
 	first, _, _ := strings.Cut(version, ".")
 	return first
-}
-
-// models counts the GPUs by name.
-func models(h gpu.Host) string {
-	var names []string
-	for _, g := range h.GPUs {
-		names = append(names, g.Name)
-	}
-	return tally(names)
 }

@@ -71,15 +71,17 @@ func (e *exam) collectives(soname string) Finding {
 	files, err := e.libraries(soname)
 	var lines, versions []string
 	for _, file := range files {
-		version, err := e.version(file)
+		found, err := readBytes(e, file, inspect.Versions)
 		if err != nil {
 			lines = append(lines, fmt.Sprintf("%s: %v", file, err))
 			continue
 		}
+		version := cmp.Or(strings.Join(found, ", "), "has no version")
 		versions = append(versions, version)
 		lines = append(lines, fmt.Sprintf("%s: %s", file, version))
 	}
-	switch versions = sorted(versions); {
+	slices.Sort(versions)
+	switch versions = slices.Compact(versions); {
 	case len(versions) > 1:
 		return warn("%d versions: %s", len(versions), strings.Join(versions, ", ")).
 			remedy("keep one: the order of loading and LD_LIBRARY_PATH decide which one a process gets").detail(lines...)
@@ -123,15 +125,6 @@ func (e *exam) distinct(files []string) []string {
 		kept, infos = append(kept, file), append(infos, info)
 	}
 	return kept
-}
-
-// version returns the versions found in the bytes of a library.
-func (e *exam) version(file string) (string, error) {
-	versions, err := readBytes(e, file, inspect.Versions)
-	if err != nil {
-		return "", err
-	}
-	return cmp.Or(strings.Join(versions, ", "), "has no version"), nil
 }
 
 // readBytes opens a file of the host and reads it.

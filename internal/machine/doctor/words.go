@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os/exec"
-	"slices"
 	"strings"
 )
 
@@ -48,10 +47,4 @@ func tally(names []string) string {
 		order[i] = fmt.Sprintf("%d x %s", number[name], name)
 	}
 	return strings.Join(order, ", ")
-}
-
-// sorted returns the names in order, each once.
-func sorted(names []string) []string {
-	slices.Sort(names)
-	return slices.Compact(names)
 }
