@@ -147,16 +147,11 @@ func (h Host) Linked(addresses []string) (all bool, worst string, known bool) {
 			if i >= len(h.Links) || j >= len(h.Links[i]) || h.Links[i][j] == "" {
 				return false, "", false
 			}
-			if link := h.Links[i][j]; !direct(link) {
+			// NV with the number of bonded links, and XGMI, connect GPUs directly.
+			if link := h.Links[i][j]; !strings.HasPrefix(link, "NV") && link != "XGMI" {
 				return false, link, true
 			}
 		}
 	}
 	return len(indexes) > 1, "", len(indexes) > 1
-}
-
-// direct reports whether a link connects GPUs directly: NV with the number of bonded
-// links, or XGMI.
-func direct(link string) bool {
-	return strings.HasPrefix(link, "NV") || link == "XGMI"
 }

@@ -128,19 +128,14 @@ func (g Guest) hide(mounts map[string][]string) error {
 			}
 			place := filepath.Join(shown, below)
 			if _, chosen := mounts[place]; !chosen { // what the program asks for by its own name stays
-				mounts[place] = covered(place, info.IsDir())
+				mounts[place] = []string{"--ro-bind", "/dev/null", place}
+				if info.IsDir() {
+					mounts[place] = []string{"--tmpfs", place}
+				}
 			}
 		}
 	}
 	return nil
-}
-
-// covered returns bubblewrap's options for an empty directory or file in place of a path.
-func covered(path string, dir bool) []string {
-	if dir {
-		return []string{"--tmpfs", path}
-	}
-	return []string{"--ro-bind", "/dev/null", path}
 }
 
 // byDepth sorts a directory before what lies in it.

@@ -38,7 +38,10 @@ func Run(ctx context.Context, s Sweep) (Measured, error) {
 		return Measured{}, err
 	}
 	defer os.RemoveAll(dir)
-	if s, err = s.absolute(); err != nil {
+	if s.Program, err = filepath.Abs(s.Program); err == nil && s.Library != "" {
+		s.Library, err = filepath.Abs(s.Library)
+	}
+	if err != nil {
 		return Measured{}, err
 	}
 	if err := s.Guest.Give(dir); err != nil {
@@ -49,15 +52,6 @@ func Run(ctx context.Context, s Sweep) (Measured, error) {
 		return m, fmt.Errorf("running %s: %w", filepath.Base(s.Program), err)
 	}
 	return m, nil
-}
-
-// absolute returns the sweep with absolute paths.
-func (s Sweep) absolute() (Sweep, error) {
-	var err error
-	if s.Program, err = filepath.Abs(s.Program); err == nil && s.Library != "" {
-		s.Library, err = filepath.Abs(s.Library)
-	}
-	return s, err
 }
 
 // reads lists the directories with the program, the library and the libraries that the

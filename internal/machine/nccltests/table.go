@@ -95,7 +95,10 @@ func (t *table) preamble(text string) (err error) {
 		t.report.Devices = append(t.report.Devices, Device{Host: m[1], BusID: busID(m[2]), Name: m[3]})
 	}
 	if fields := strings.Fields(text); len(fields) > 2 && fields[0] == "size" && fields[1] == "count" {
-		t.header, err = true, checkHeader(fields)
+		t.header = true
+		if !slices.Equal(fields, header) {
+			err = fmt.Errorf("the table has other columns than releases since 2.13: %.200q", strings.Join(fields, " "))
+		}
 	}
 	return err
 }
@@ -156,14 +159,6 @@ var (
 	half    = []string{"time", "algbw", "busbw", "#wrong"}
 	header  = slices.Concat(leading, half, half)
 )
-
-// checkHeader returns an error for a table with other columns.
-func checkHeader(names []string) error {
-	if !slices.Equal(names, header) {
-		return fmt.Errorf("the table has other columns than releases since 2.13: %.200q", strings.Join(names, " "))
-	}
-	return nil
-}
 
 // newRow parses a line of the table.
 func newRow(text string) (Row, error) {
