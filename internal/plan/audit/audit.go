@@ -160,9 +160,12 @@ func (a *auditor) unused() {
 
 // series applies one selection of patches to its source, in order.
 func (a *auditor) series(s *set) error {
-	tree, err := a.tree(s.source)
-	if err != nil {
-		return err
+	var tree *sourcetree.Tree
+	if s.source != "" {
+		var err error
+		if tree, err = a.open(s.source); err != nil {
+			return err
+		}
 	}
 	for _, i := range s.chosen {
 		if tree == nil {
@@ -172,13 +175,6 @@ func (a *auditor) series(s *set) error {
 		a.apply(i, s, tree)
 	}
 	return nil
-}
-
-func (a *auditor) tree(source string) (*sourcetree.Tree, error) {
-	if source == "" {
-		return nil, nil
-	}
-	return a.open(source)
 }
 
 // apply applies one patch to a tree.

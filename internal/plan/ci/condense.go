@@ -31,7 +31,9 @@ func Condense(points []Point, patches []patch.Patch, proven map[string]bool) []P
 			pairs = slices.DeleteFunc(pairs, func(pair Pair) bool { return p.Facts[pair.Axis] == pair.Value })
 		}
 	}
-	points = ranked(points)
+	points = slices.SortedFunc(slices.Values(points), func(a, b Point) int { // by preference
+		return cmp.Or(cmp.Compare(rank(a.Cell), rank(b.Cell)), cmp.Compare(a.ID, b.ID))
+	})
 	var few []Point
 	for _, i := range cover(holdings(points, pairs), len(pairs)) {
 		few = append(few, points[i])
@@ -124,13 +126,6 @@ func telling(values, constraints []string) []string {
 		}
 	}
 	return kept
-}
-
-// ranked sorts the points by preference, then by id.
-func ranked(points []Point) []Point {
-	return slices.SortedFunc(slices.Values(points), func(a, b Point) int {
-		return cmp.Or(cmp.Compare(rank(a.Cell), rank(b.Cell)), cmp.Compare(a.ID, b.ID))
-	})
 }
 
 // rank returns the sum of the positions of a cell's values in their axes. A low rank is

@@ -1,10 +1,16 @@
 package ci
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 
+	"builder/internal/base/diag"
 	"builder/internal/base/shell"
 	"builder/internal/plan/catalogue"
 	"builder/internal/plan/lock"
@@ -42,7 +48,10 @@ func Jobs(cat catalogue.Catalogue, r MatrixRequest, note func(string, ...any)) (
 			if err != nil {
 				return nil, err
 			}
-			jobs = append(jobs, atSite(job, cat.Site))
+			if cat.Site != "" {
+				job.Flags = slices.Insert(slices.Clone(job.Flags), 1, "--recipes", cat.Site)
+			}
+			jobs = append(jobs, job)
 		}
 	}
 	return jobs, nil
@@ -60,14 +69,6 @@ func askWhy(of *recipe.Recipe, filter matrix.Filter, p Pair) string {
 		}
 	}
 	return "`" + shell.Line(args...) + "`"
-}
-
-// atSite adds --recipes to a job, which then finds the site's recipes.
-func atSite(j Job, site string) Job {
-	if site != "" {
-		j.Flags = slices.Insert(slices.Clone(j.Flags), 1, "--recipes", site)
-	}
-	return j
 }
 
 // OpenAxes adds every missing axis to a filter, if all is set or the filter is empty.
@@ -105,4 +106,54 @@ func Points(cat catalogue.Catalogue, cells []matrix.Cell) ([]Point, error) {
 		points[i] = Point{Cell: cell, Facts: facts}
 	}
 	return points, nil
+}
+
+// GitHubJobs is the maximum number of jobs in one matrix of GitHub Actions.
+const GitHubJobs = 256
+
+// githubJob is an item of a GitHub Actions matrix. All values are strings.
+type githubJob struct {
+	ID       string `json:"id"`
+	Recipe   string `json:"recipe"`
+	Args     string `json:"args"`
+	Artifact string `json:"artifact"`
+}
+
+// GitHub returns part of the jobs as a GitHub Actions matrix. It fails if part has more
+// than [GitHubJobs] jobs.
+func GitHub(jobs, part []Job) (any, error) {
+	if len(part) > GitHubJobs {
+		n := len(jobs)/200 + 1 // 200 jobs on average are less than the limit in every shard
+		return nil, diag.Errorf(diag.Usage, "%d jobs are more than GitHub's limit of %d for one matrix", len(part), GitHubJobs).
+			WithHint("split all %d jobs into %d matrices with --shard 1/%d to --shard %d/%d, or use --condense", len(jobs), n, n, n, n)
+	}
+	include := make([]githubJob, len(part))
+	for i, j := range part {
+		include[i] = githubJob{j.ID, j.Recipe, shell.Line(j.Flags...), j.Artifact()}
+	}
+	return map[string]any{"include": include}, nil
+}
+
+// A Shard is one of Count parts of a matrix. Index starts at 1.
+type Shard struct{ Index, Count int }
+
+// ParseShard parses i/n.
+func ParseShard(text string) (Shard, error) {
+	index, count, _ := strings.Cut(text, "/")
+	i, err1 := strconv.ParseUint(index, 10, 31)
+	n, err2 := strconv.ParseUint(count, 10, 31)
+	if errors.Join(err1, err2) != nil {
+		return Shard{}, fmt.Errorf("%q is not a shard such as 1/3", text)
+	}
+	if i < 1 || i > n {
+		return Shard{}, fmt.Errorf("shard %d of %d does not exist", i, n)
+	}
+	return Shard{Index: int(i), Count: int(n)}, nil
+}
+
+// Holds reports whether the cell with the given id is in the shard: the first 8 bytes of
+// the id's sha256 determine it.
+func (s Shard) Holds(id string) bool {
+	sum := sha256.Sum256([]byte(id))
+	return binary.BigEndian.Uint64(sum[:8])%uint64(s.Count) == uint64(s.Index-1)
 }
