@@ -16,11 +16,6 @@ import (
 	"builder/internal/input/store"
 )
 
-// without returns the records except the one of r's file.
-func without(all []Record, r Record) []Record {
-	return slices.DeleteFunc(slices.Clone(all), r.sameFile)
-}
-
 // change excludes other publishers, and stores the record that edit makes of all records.
 // doing describes the change in an error without a class, such as one of the disk.
 func (x *Index) change(ctx context.Context, doing string, edit func(all []Record) (Record, error)) (r Record, err error) {
@@ -58,7 +53,8 @@ func (x *Index) write(r Record, all []Record) error {
 			return err
 		}
 	}
-	return x.pages(append(without(all, r), r), r.Project)
+	others := slices.DeleteFunc(slices.Clone(all), r.sameFile)
+	return x.pages(append(others, r), r.Project)
 }
 
 func (x *Index) recordPath(project, filename string) string {

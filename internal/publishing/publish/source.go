@@ -184,16 +184,11 @@ func (s Statements) bring(ctx context.Context, a artifact.Artifact, at listed, r
 		err = errors.New("it has no statements about the file")
 	}
 	if err != nil && ctx.Err() == nil {
-		err = denied(a.Name, at, err)
+		hint := "ask who publishes there, and do not use the file before you know the reason"
+		if errors.Is(err, index.ErrYanked) {
+			hint = "do not use it; ask its publisher for another version"
+		}
+		err = diag.Errorf(diag.Gate, "%s: %s: %w", a.Name, at, err).WithHint("%s", hint)
 	}
 	return filepath.Join(dir, attest.Dir(r.Filename)), err
-}
-
-// denied returns the error of a file that its place does not confirm.
-func denied(name string, at fmt.Stringer, err error) error {
-	hint := "ask who publishes there, and do not use the file before you know the reason"
-	if errors.Is(err, index.ErrYanked) {
-		hint = "do not use it; ask its publisher for another version"
-	}
-	return diag.Errorf(diag.Gate, "%s: %s: %w", name, at, err).WithHint("%s", hint)
 }

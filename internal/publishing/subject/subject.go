@@ -82,15 +82,6 @@ func find(path, entry string) ([]Subject, error) {
 	return subjects, err
 }
 
-// notFound returns the error of a path that cannot be read.
-func notFound(path string, err error) error {
-	e := diag.Errorf(diag.Usage, "%w", err)
-	if strings.Contains(path, "://") {
-		return e.WithHint("download the wheel, and give its path")
-	}
-	return e.WithHint("give the directory of a cell, or a wheel")
-}
-
 // Passed finds the wheels of every path: the file itself, or the wheels that passed in
 // the directory of a cell, or the archive in their place. A refused wheel has no
 // bundle.
@@ -112,13 +103,20 @@ func wheelsOf(path string, refused bool) ([]string, error) {
 	if err == nil && !info.IsDir() {
 		return []string{path}, nil
 	}
-	tree := treeOf(path)
+	tree := "" // the name of the archive that the cell makes in place of a wheel
+	if e, err := lock.ReadEntry(path); err == nil {
+		tree = e.Expect.Tree
+	}
 	var found []string
 	if err == nil {
 		found, err = wheelsIn(path, tree)
 	}
 	if err != nil {
-		return nil, notFound(path, err)
+		hint := "give the directory of a cell, or a wheel"
+		if strings.Contains(path, "://") {
+			hint = "download the wheel, and give its path"
+		}
+		return nil, diag.Errorf(diag.Usage, "%w", err).WithHint("%s", hint)
 	}
 	rejected, err := wheelsIn(filepath.Join(path, artifact.RejectedDir), tree)
 	switch {
@@ -136,16 +134,6 @@ func wheelsOf(path string, refused bool) ([]string, error) {
 	}
 	return nil, diag.Errorf(diag.Usage, "%s holds no %s that passed", path, cmp.Or(tree, "wheel")).
 		WithHint("give the directory of a cell, or a wheel")
-}
-
-// treeOf returns the name of the archive the cell in dir makes in place of a wheel, or
-// "" for other directories.
-func treeOf(dir string) string {
-	e, err := lock.ReadEntry(dir)
-	if err != nil {
-		return ""
-	}
-	return e.Expect.Tree
 }
 
 // wheelsIn lists the wheels in a directory, and the file named tree.
