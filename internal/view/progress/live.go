@@ -60,7 +60,7 @@ func (l *live) draw(events []event, now moment) {
 		return
 	}
 	var b strings.Builder
-	b.WriteString(beginFrame + up(rows(l.shown, width)))
+	b.WriteString(beginFrame + up(l.shown, width))
 	for _, line := range kept {
 		b.WriteString(line + eraseLine + "\n")
 	}
@@ -182,18 +182,13 @@ func (m moment) sum(width int) string {
 	return term.Truncate(text, width)
 }
 
-// rows counts the rows of lines in a terminal of this width. A terminal that became
-// narrower has wrapped the lines already drawn.
-func rows(lines []string, width int) int {
+// up moves the cursor up to the first of the lines already drawn, to the first column. A
+// terminal that became narrower has wrapped them.
+func up(lines []string, width int) string {
 	n := 0
 	for _, line := range lines {
 		n += max(1, (term.Columns(line)+width-1)/width)
 	}
-	return n
-}
-
-// up moves the cursor up by n lines, to the first column.
-func up(n int) string {
 	if n == 0 {
 		return "\r"
 	}
