@@ -86,23 +86,18 @@ func layOut(row []string, widths []int) []string {
 			if i == len(lines) {
 				lines = append(lines, "")
 			}
-			lines[i] = at(lines[i], offset(widths, column)) + strings.TrimSpace(part)
+			lines[i] = padded(lines[i], widths[:column]) + strings.TrimSpace(part)
 		}
 	}
 	return lines
 }
 
-// offset returns the first column of a table column.
-func offset(widths []int, column int) int {
-	n := 0
-	for _, w := range widths[:column] {
-		n += w + len(gap)
+// padded pads line to the end of columns with these widths. Padding before a cell instead of
+// after it leaves no blanks at the end of a line.
+func padded(line string, widths []int) string {
+	missing := -lipgloss.Width(line)
+	for _, w := range widths {
+		missing += w + len(gap)
 	}
-	return n
-}
-
-// at pads line up to a column. Padding before a cell instead of after it leaves no
-// blanks at the end of a line.
-func at(line string, column int) string {
-	return line + strings.Repeat(" ", max(0, column-lipgloss.Width(line)))
+	return line + strings.Repeat(" ", max(0, missing))
 }
