@@ -41,7 +41,11 @@ func gateCommand(out term.Printer) *cli.Command {
 		Flags: gateFlags(),
 		Action: func(c *cli.Context) error {
 			if c.IsSet("env") {
-				return gateEnvironment(c, out)
+				if err := errors.Join(environmentFlags(c)...); err != nil {
+					return err
+				}
+				done, err := judge.JudgeEnvironment(c.Context, version, c.String("env"))
+				return printResult(c, out, done, err, show.Gated)
 			}
 			in, err := readInvocation(c, catalogue.Catalogue{}, out)
 			r, err2 := readGate(c)
@@ -107,15 +111,6 @@ func readGate(c *cli.Context) (judge.GateRequest, error) {
 	r.Expect, err1 = inspect.ParseExpectations(c.StringSlice("expect"))
 	r.Device, err2 = readDevice(c)
 	return r, errors.Join(append(errs, err1, err2)...)
-}
-
-// gateEnvironment runs the gates on an environment and prints the verdicts.
-func gateEnvironment(c *cli.Context, out term.Printer) error {
-	if err := errors.Join(environmentFlags(c)...); err != nil {
-		return err
-	}
-	done, err := judge.JudgeEnvironment(c.Context, version, c.String("env"))
-	return printResult(c, out, done, err, show.Gated)
 }
 
 // environmentFlags rejects flags and operands that do not apply to an environment.

@@ -104,15 +104,6 @@ func onHost(out term.Printer, do func(*cli.Context, host.Setup) error) cli.Actio
 	}
 }
 
-// sourceFlags are the flags for resolving names and fetching files.
-func sourceFlags() []cli.Flag {
-	return []cli.Flag{
-		&cli.BoolFlag{Name: "locked", EnvVars: []string{"BUILDER_LOCKED"}, Usage: "resolve no name: exit 3 if the lock lacks a pin"},
-		offlineFlag("use the store only, not the network"),
-		setFlag(),
-	}
-}
-
 func readSources(c *cli.Context) (s plan.Sources, err error) {
 	s = plan.Sources{
 		Locked: c.Bool("locked"), Offline: c.Bool("offline"),
@@ -123,10 +114,10 @@ func readSources(c *cli.Context) (s plan.Sources, err error) {
 	var registries error
 	s.Registries, registries = oci.ParseMirrors(list(os.Getenv("BUILDER_MIRROR_REGISTRY")))
 	var sources error
-	s.SourceMirrors, sources = plan.ParseSourceMirrors(list(os.Getenv("BUILDER_MIRROR_SOURCE")))
+	s.SourceMirrors, sources = plan.ParsePlaces("BUILDER_MIRROR_SOURCE", "", list(os.Getenv("BUILDER_MIRROR_SOURCE")))
 	var indexes error
 	s.Indexes, indexes = plan.ParseIndexes(list(os.Getenv("BUILDER_PYTHON_INDEX")))
-	s.Overrides, err = plan.ParseOverrides(c.StringSlice("set"))
+	s.Overrides, err = plan.ParsePlaces("--set", "source.", c.StringSlice("set"))
 	return s, errors.Join(registries, sources, indexes, err)
 }
 
@@ -164,10 +155,6 @@ func progressFlag() cli.Flag {
 		Name: "progress", EnvVars: []string{"BUILDER_PROGRESS"}, Value: string(progress.Auto),
 		Usage: "show progress as `" + strings.Join(words(progress.Formats()), "|") + "`",
 	}
-}
-
-func verboseFlag() cli.Flag {
-	return &cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, Usage: "print the logs of the steps too"}
 }
 
 // words returns the values of a flag as texts.

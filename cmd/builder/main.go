@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/signal"
 	"regexp"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"syscall"
@@ -21,6 +22,7 @@ import (
 
 	"builder/internal/app/home"
 	"builder/internal/base/diag"
+	"builder/internal/build/native"
 	"builder/internal/plan/catalogue"
 	"builder/internal/view/term"
 )
@@ -230,4 +232,23 @@ func interrupted(err, cause error, run bool) error {
 		}
 	}
 	return diag.Joined(all)
+}
+
+// version is set by the linker in releases.
+var version = "devel"
+
+// The flag --version prints the versions of builder, of its engine and of Go.
+func init() { cli.VersionPrinter = printVersion }
+
+func printVersion(c *cli.Context) {
+	revision, compiler := "", ""
+	if info, ok := debug.ReadBuildInfo(); ok {
+		compiler = info.GoVersion
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				revision = s.Value
+			}
+		}
+	}
+	term.Printer{Stdout: c.App.Writer}.Say("%s\nengine %s\n%s", strings.TrimSpace("builder "+version+" "+revision), native.Version, compiler)
 }

@@ -38,7 +38,12 @@ func offlineFlag(usage string) cli.Flag {
 
 // selectionFlags are the flags that choose cells and the sources of their inputs.
 func selectionFlags() []cli.Flag {
-	return append([]cli.Flag{recipesFlag(), jsonFlag()}, sourceFlags()...)
+	return []cli.Flag{
+		recipesFlag(), jsonFlag(),
+		&cli.BoolFlag{Name: "locked", EnvVars: []string{"BUILDER_LOCKED"}, Usage: "resolve no name: exit 3 if the lock lacks a pin"},
+		offlineFlag("use the store only, not the network"),
+		setFlag(),
+	}
 }
 
 // unprovenFlag chooses what no recorded build has proven.
@@ -70,7 +75,8 @@ func runFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "ccache", EnvVars: []string{"BUILDER_CCACHE"}, Usage: "reuse objects of earlier attempts at the same cell; publish then needs a second build without it"},
 		&cli.StringSliceFlag{Name: "accept", EnvVars: []string{"BUILDER_ACCEPT"}, Usage: "build cells of builder's `RECIPE,…` that --recipes changes; all: of every recipe"},
 		&cli.BoolFlag{Name: "fail-fast", EnvVars: []string{"BUILDER_FAIL_FAST"}, Usage: "start no further cell after the first failure"},
-		progressFlag(), verboseFlag(),
+		progressFlag(),
+		&cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, Usage: "print the logs of the steps too"},
 	)
 }
 

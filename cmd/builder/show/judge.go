@@ -120,11 +120,13 @@ func Diagnosed(out term.Printer, reports []judge.Examined) {
 		for _, f := range r.Findings {
 			printFinding(out, r.Report, f)
 		}
+		unseen := ", and none shows NCCL or RCCL at work" // no evidence of the library that the job should have used
 		if r.Run != nil {
 			printRun(out, r.File, r.Run)
+			unseen = ""
 		}
 		if len(r.Findings) == 0 {
-			out.Say("%s: no known failure in %s%s", r.File, size.Count(r.Lines, "line"), unseen(r))
+			out.Say("%s: no known failure in %s%s", r.File, size.Count(r.Lines, "line"), unseen)
 		}
 	}
 	n := Count(reports)
@@ -168,14 +170,6 @@ func printFinding(out term.Printer, r diagnose.Report, f diagnose.Finding) {
 	}
 	row("source", f.Source)
 	out.Say("")
-}
-
-// unseen says that a log is no evidence of the library that a job should have used.
-func unseen(r judge.Examined) string {
-	if r.Run != nil {
-		return ""
-	}
-	return ", and none shows NCCL or RCCL at work"
 }
 
 // Count returns the number of findings by severity; the map is empty without findings.

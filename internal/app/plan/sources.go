@@ -70,14 +70,9 @@ func (s Sources) forbids() string {
 	return ""
 }
 
-// ParseOverrides parses the source.NAME=PLACE arguments of --set.
-func ParseOverrides(settings []string) (map[string][]string, error) {
-	return parsePlaces("--set", "source.", settings)
-}
-
 // ParseIndexes parses the values NAME=URL of BUILDER_PYTHON_INDEX.
 func ParseIndexes(settings []string) (map[string]string, error) {
-	places, err := parsePlaces("BUILDER_PYTHON_INDEX", "", settings)
+	places, err := ParsePlaces("BUILDER_PYTHON_INDEX", "", settings)
 	indexes := map[string]string{}
 	for name, of := range places {
 		indexes[name] = of[0]
@@ -85,14 +80,9 @@ func ParseIndexes(settings []string) (map[string]string, error) {
 	return indexes, err
 }
 
-// ParseSourceMirrors parses the values NAME=PLACE of BUILDER_MIRROR_SOURCE.
-func ParseSourceMirrors(settings []string) (map[string][]string, error) {
-	return parsePlaces("BUILDER_MIRROR_SOURCE", "", settings)
-}
-
-// parsePlaces parses settings PREFIX NAME=PLACE. A place without :// is a path. what
+// ParsePlaces parses settings PREFIX NAME=PLACE. A place without :// is a path. what
 // names the settings in errors.
-func parsePlaces(what, prefix string, settings []string) (map[string][]string, error) {
+func ParsePlaces(what, prefix string, settings []string) (map[string][]string, error) {
 	places := map[string][]string{}
 	for _, s := range settings {
 		key, place, ok := strings.Cut(s, "=")
