@@ -22,7 +22,6 @@ import (
 	"builder/internal/input/store"
 	"builder/internal/machine/host"
 	"builder/internal/plan/assemble"
-	"builder/internal/plan/catalogue"
 	"builder/internal/plan/diagnose"
 	"builder/internal/plan/lock"
 	"builder/internal/publishing/reuse"
@@ -119,21 +118,12 @@ func (c *cellRun) entries(ctx context.Context, drafts []lock.Draft) ([]lock.Entr
 		err = c.Sources.Unused(entries)
 	}
 	if err == nil && c.Catalogue.Site != "" {
-		err = c.acceptSite(ctx, entries, asm.Revision)
+		err = c.acceptSite(ctx, drafts, entries, asm.Revision)
 	}
 	if err != nil {
 		return nil, err
 	}
 	return assemble.Needed(entries, len(drafts), func(e lock.Entry) bool { return !c.builds(e) }), nil // a rebuild needs the inputs again
-}
-
-// acceptSite refuses entries that a site changed, unless the user accepts them.
-func (c *cellRun) acceptSite(ctx context.Context, entries []lock.Entry, revision string) error {
-	built, err := catalogue.Load("", catalogue.Names{Gates: gate.Promises()})
-	if err != nil {
-		return err
-	}
-	return assemble.Unaccepted(ctx, &assemble.Assembler{Locks: built.Locks(""), Revision: revision}, entries, c.Accept)
 }
 
 // builds reports whether an entry must be built, judging by the results known so far.
@@ -209,8 +199,12 @@ func (c *cellRun) runner(ctx context.Context, entries, build []lock.Entry) run.R
 	if len(c.From) > 0 {
 		fetcher = checkingFetcher{files, c.preflight}
 	}
+	var builds run.Engine = engine
+	if c.Catalogue.Site != "" {
+		builds = claimingEngine{engine, c.Accept}
+	}
 	return run.Runner{
-		Fetcher: fetcher, Engine: engine, Sealer: run.NewSealer(c.key, c.trust, c.Engines.Describe(), c.Version),
+		Fetcher: fetcher, Engine: builds, Sealer: run.NewSealer(c.key, c.trust, c.Engines.Describe(), c.Version),
 		Finder: reuse.Finder{Results: c.Results, Places: c.From, Trust: c.trust, Only: c.FromOnly, Store: c.Store, Scratch: c.Scratch, Note: c.Keys.Note},
 		Out:    c.Out, Jobs: c.Engines.Choice.Jobs, Gates: gatesAtOnce(min(c.Engines.Choice.Jobs, len(build))), FailFast: c.FailFast, Rebuild: c.Rebuild, Most: c.Most, Now: time.Now(),
 		Watch: func(e lock.Entry) run.Events { return run.NewWatch(c.Out, e.ID, c.Display) },

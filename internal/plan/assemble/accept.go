@@ -2,6 +2,7 @@ package assemble
 
 import (
 	"context"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -57,20 +58,52 @@ func changesOf(ctx context.Context, built *Assembler, e lock.Entry) []string {
 	return lock.Differences(ours.entries[len(ours.entries)-1], e)
 }
 
-// makesOurs reports whether an entry of a recipe that builder does not have makes the
-// project, a package or a library of one that it has, as far as its promises tell.
+// makesOurs reports whether an entry of a recipe that builder does not have makes what
+// one of recipes makes, as far as its promises tell.
 func makesOurs(recipes []*recipe.Recipe, e lock.Entry) bool {
+	x := e.Expect
+	plain := func(name string) bool { return !strings.Contains(name, "/") }
+	atStart := func(name string) bool { return startsWithPython.MatchString(name) }
+	names := slices.Concat([]string{e.Source.Project, e.ID, x.Tree}, x.Packages, x.Import, x.Extensions)
+	return x.Library != "" || x.Launcher != "" || len(x.Frameworks)+len(x.Collectives) > 0 ||
+		x.Tree == "" && !slices.ContainsFunc(x.Packages, plain) ||
+		slices.ContainsFunc(x.Packages, atStart) || Claimed(recipes, names) != ""
+}
+
+// startsWithPython matches what Python runs at its start, what tools take for an
+// installed project, and files beside the packages.
+var startsWithPython = regexp.MustCompile(`\.pth$|^(site|user)customize\b|\.(egg|dist)-info\b|\.egg-link$|^data/`)
+
+// Claimed returns the first of names (of a project, a file, a module or a pattern of
+// files) that holds the name of one of recipes or of a package of theirs, or "".
+func Claimed(recipes []*recipe.Recipe, names []string) string {
 	ours := map[string]bool{}
 	for _, r := range recipes {
-		for _, name := range append(r.Expect.Packages, r.Name) {
+		for _, name := range append(slices.Clone(r.Expect.Packages), r.Name) {
 			ours[wheel.NormalName(name)] = true
 		}
 	}
-	promised := slices.Concat([]string{e.Source.Project}, e.Expect.Packages, e.Expect.Import, e.Expect.Extensions)
-	return e.Expect.Library != "" || len(e.Expect.Packages) == 0 && e.Expect.Tree == "" ||
-		slices.ContainsFunc(promised, func(name string) bool {
-			first, _, _ := strings.Cut(name, "/")
-			first, _, _ = strings.Cut(first, ".")
-			return ours[wheel.NormalName(first)] || strings.HasPrefix(name, "data/") || strings.HasSuffix(name, ".pth")
+	i := slices.IndexFunc(names, func(name string) bool {
+		return slices.ContainsFunc(parts(name), func(part string) bool {
+			for own := range ours {
+				if part == own || len(own) > 3 && strings.HasPrefix(part, own) {
+					return true
+				}
+			}
+			return false
 		})
+	})
+	if i < 0 {
+		return ""
+	}
+	return names[i]
+}
+
+// parts returns the words of a name in small letters, each without the lib of a library:
+// nvidia and nccl of nvidia/libnccl.so.2.
+func parts(name string) (all []string) {
+	for _, word := range strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return strings.ContainsRune("/.-_+*[]?{}", r) }) {
+		all = append(all, word, strings.TrimPrefix(word, "lib"))
+	}
+	return append(all, wheel.NormalName(name))
 }

@@ -18,6 +18,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
 
@@ -106,6 +107,9 @@ func parse(fsys fs.FS, name string, data []byte) (Patch, error) {
 			content, err := fs.ReadFile(fsys, e.Diff)
 			if err != nil {
 				return Patch{}, diag.At(f.At(at+".diff"), "reading the diff: %w", err)
+			}
+			if !utf8.Valid(content) { // JSON, and with it the key, cannot hold it
+				return Patch{}, diag.At(f.At(at+".diff"), "the diff is not UTF-8").WithHint("write the change of other bytes with an edit of kind replace, or in the build script")
 			}
 			p.Edits[i].Content = string(content)
 		}

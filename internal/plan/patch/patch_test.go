@@ -229,6 +229,7 @@ func TestLoadNamesEveryFault(t *testing.T) {
 		"outer diff":    {edit("kind: diff, diff: ../x.patch"), `"../x.patch" is outside the source`},
 		"no diff file":  {edit("kind: diff, diff: x.patch"), "reading the diff"},
 		"empty diff":    {edit("kind: diff, diff: empty.patch"), "the file of the diff has none"},
+		"other bytes":   {edit("kind: diff, diff: bytes.patch"), "the diff is not UTF-8"},
 		"prose":         {edit("kind: diff, diff: prose.patch"), "the file of the diff has none"},
 		"idle hunk":     {edit("kind: diff, diff: idle.patch"), "no changes"},
 		"equal hunk":    {edit("kind: diff, diff: equal.patch"), "hunk 1 (line 1) of the diff of x changes nothing"},
@@ -244,6 +245,7 @@ func TestLoadNamesEveryFault(t *testing.T) {
 		fsys := fstest.MapFS{"d/1.yaml": {Data: []byte(c.yaml)}}
 		for name, text := range map[string]string{
 			"empty":   "",
+			"bytes":   "-\xfe",
 			"prose":   "please change it\n",
 			"plain":   "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-x\n+y\n",
 			"idle":    "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1,1 +1,1 @@\n x\n",

@@ -42,6 +42,9 @@ func Parse(name string, data []byte, gates Promises) (*Recipe, error) {
 func (r *Recipe) validate(f *decode.File) {
 	all := r.settings()
 	validateOrigin(f, all, r.Source.Released)
+	if r.Name == "all" {
+		f.Add("name", "all is no name of a recipe: --accept all means every recipe")
+	}
 	c := checker{f, r.Axes}
 	c.matrix(r.Compatible)
 	c.selectors(r.Selectors)
