@@ -250,3 +250,10 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// --accept all means every recipe.
+func TestNoRecipeIsCalledAll(t *testing.T) {
+	text := strings.Replace(good, "name: tool", "name: all", 1)
+	_, err := recipe.Load(fstest.MapFS{"all.yaml": {Data: []byte(text)}}, "recipes", nil)
+	check.That(t, err != nil && strings.Contains(err.Error(), "all is no name of a recipe"), "got %v", err)
+}
