@@ -73,7 +73,7 @@ func runFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "rebuild", Usage: "build every passed cell a second time and compare the bytes (gate reproducible)"},
 		&cli.StringFlag{Name: "tests", EnvVars: []string{"BUILDER_TESTS"}, Value: levels[0], Usage: "run upstream's own tests, `none|quick|full`: quick means those of patched code, full takes minutes"},
 		&cli.BoolFlag{Name: "ccache", EnvVars: []string{"BUILDER_CCACHE"}, Usage: "reuse objects of earlier attempts at the same cell; publish then needs a second build without it"},
-		&cli.StringSliceFlag{Name: "accept", EnvVars: []string{"BUILDER_ACCEPT"}, Usage: "build cells of builder's `RECIPE,…` that --recipes changes; all: of every recipe"},
+		&cli.StringSliceFlag{Name: "accept", EnvVars: []string{"BUILDER_ACCEPT"}, Usage: "build the cells of `RECIPE,…` that --recipes brings or changes; all: of every recipe"},
 		&cli.BoolFlag{Name: "fail-fast", EnvVars: []string{"BUILDER_FAIL_FAST"}, Usage: "start no further cell after the first failure"},
 		progressFlag(),
 		&cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, Usage: "print the logs of the steps too"},

@@ -44,7 +44,7 @@ var levels, needsOf = []string{"none", "quick", "full"}, map[string]gate.Need{""
 func readRun(c *cli.Context, of plan.Selection) (build.RunRequest, error) {
 	r := build.RunRequest{
 		Selection: of, Out: c.String("out"), FailFast: c.Bool("fail-fast"), Most: needsOf[c.String("tests")], Rebuild: c.Bool("rebuild"), FromOnly: c.Bool("from-only"),
-		Accept: c.StringSlice("accept"),
+		Accept: slices.DeleteFunc(c.StringSlice("accept"), func(name string) bool { return name == "" }), // an empty variable names none
 	}
 	var errs []error
 	if level := c.String("tests"); level != "" && !slices.Contains(levels, level) {

@@ -86,6 +86,7 @@ func alone(env *testscript.Env) error {
 		"BUILDER_HOME":          filepath.Join(env.WorkDir, "home"),
 		"BUILDER_ENGINE":        "unix://" + filepath.Join(env.WorkDir, "no-engine"),
 		"BUILDER_NO_INSTALL":    "1",
+		"BUILDER_ACCEPT":        "all",
 		"BUILDER_MIRROR_DEBIAN": "http://127.0.0.1:1",
 		"http_proxy":            "http://127.0.0.1:1",
 		"https_proxy":           "http://127.0.0.1:1",

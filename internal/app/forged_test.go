@@ -128,7 +128,7 @@ func TestForgedHome(t *testing.T) {
 			engine.n = 0
 			c.forge(forgery{t, s, other.Keys.Home, of})
 			out := filepath.Join(t.TempDir(), "out")
-			done, err := build.Run(t.Context(), *s, build.RunRequest{Selection: of, Out: out})
+			done, err := build.Run(t.Context(), *s, build.RunRequest{Selection: of, Accept: []string{"all"}, Out: out})
 			if c.says != "" {
 				if err == nil || !strings.Contains(err.Error(), c.says) || len(done.Cells) > 0 && report.StatusOf(done.Cells[0]) == report.Pass {
 					t.Errorf("%+v, %v; want %q", done.Cells, err, c.says)
@@ -162,7 +162,7 @@ func (f forgery) otherCell() {
 	before, err1 := filepath.Glob(filepath.Join(f.s.Keys.Home, "store/results/*.json"))
 	of := f.of
 	of.Filter = matrix.Filter{"version": "1.1"}
-	_, err2 := build.Run(f.t.Context(), *f.s, build.RunRequest{Selection: of, Out: filepath.Join(f.t.TempDir(), "out")})
+	_, err2 := build.Run(f.t.Context(), *f.s, build.RunRequest{Selection: of, Accept: []string{"all"}, Out: filepath.Join(f.t.TempDir(), "out")})
 	after, err3 := filepath.Glob(filepath.Join(f.s.Keys.Home, "store/results/*.json"))
 	err := errors.Join(err1, err2, err3)
 	must.Hold(f.t, err == nil && len(before) == 1 && len(after) == 2, "%v %v %v", before, after, err)

@@ -39,7 +39,7 @@ func TestSecondBuildsInOtherHomes(t *testing.T) {
 		s.Keys.Trust = trust
 	}
 	out, lied := filepath.Join(dir, "out"), filepath.Join(dir, "lied")
-	_, err := build.Run(t.Context(), *first, build.RunRequest{Selection: of, Out: out})
+	_, err := build.Run(t.Context(), *first, build.RunRequest{Selection: of, Accept: []string{"all"}, Out: out})
 	must.Succeed(t, err)
 	rebuild := func(s *build.Setup, out string) error {
 		r := judge.VerifyRequest{Paths: []string{filepath.Join(out, "tiny-1.0")}, Policy: attest.Candidate, Rebuild: true, Attach: true}
@@ -68,7 +68,7 @@ func TestSecondBuildsInOtherHomes(t *testing.T) {
 	must.Succeed(t, err)
 	_, _, err = publish.Promote(t.Context(), at, "tiny-1.0", attest.Stable, trusted)
 	must.Succeed(t, err)
-	done, err := build.Run(t.Context(), *taker, build.RunRequest{Selection: of, Out: filepath.Join(t.TempDir(), "out"), From: []string{place}, FromOnly: true})
+	done, err := build.Run(t.Context(), *taker, build.RunRequest{Selection: of, Accept: []string{"all"}, Out: filepath.Join(t.TempDir(), "out"), From: []string{place}, FromOnly: true})
 	must.Succeed(t, err)
 	check.Same(t, "from", report.Registry, done.Cells[0].From)
 }

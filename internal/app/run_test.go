@@ -162,7 +162,7 @@ func sealerOf(t *testing.T, s *build.Setup) run.Sealer {
 func outOf(t *testing.T, s *build.Setup, of plan.Selection) string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "out")
-	_, err := build.Run(t.Context(), *s, build.RunRequest{Selection: of, Out: out})
+	_, err := build.Run(t.Context(), *s, build.RunRequest{Selection: of, Accept: []string{"all"}, Out: out})
 	must.Succeed(t, err)
 	return out
 }
@@ -172,7 +172,7 @@ func TestRun(t *testing.T) {
 	engine := &builds{holds: "tiny"}
 	s, of := newSession(t, engine)
 	out := filepath.Join(t.TempDir(), "out")
-	done, err := build.Run(t.Context(), *s, build.RunRequest{Selection: of, Out: out})
+	done, err := build.Run(t.Context(), *s, build.RunRequest{Selection: of, Accept: []string{"all"}, Out: out})
 	must.Succeed(t, err)
 	cell := done.Cells[0]
 	if len(done.Cells) != 1 || cell.ID != "tiny-1.0" || report.StatusOf(cell) != report.Pass || cell.From != report.Build || len(cell.Verdicts) == 0 || done.Builder != "1.2.3" {
@@ -201,7 +201,7 @@ func TestRun(t *testing.T) {
 		t.Errorf("the record lacks the second build: %s, %v", text, err)
 	}
 
-	again, err := build.Run(t.Context(), *s, build.RunRequest{Selection: of, Out: out})
+	again, err := build.Run(t.Context(), *s, build.RunRequest{Selection: of, Accept: []string{"all"}, Out: out})
 	check.That(t, err == nil && again.Cells[0].From == report.Store && engine.n == 1,
 		"built %d times, the second time from %q, %v", engine.n, again.Cells[0].From, err)
 	plan, err := plan.Explain(t.Context(), s.Setup.Setup, of)
@@ -224,7 +224,7 @@ func (breaks) Build(_ context.Context, _ run.Job, events run.Events, _ run.Look)
 func TestRunThatDoesNotCompile(t *testing.T) {
 	s, of := newSession(t, breaks{})
 	out := filepath.Join(t.TempDir(), "out")
-	done, err := build.Run(t.Context(), *s, build.RunRequest{Selection: of, Out: out})
+	done, err := build.Run(t.Context(), *s, build.RunRequest{Selection: of, Accept: []string{"all"}, Out: out})
 	failed := done.Cells[0].Error
 	must.Hold(t, diag.CodeOf(err) == diag.Build && failed != nil, "%+v, %v", done, err)
 	check.Same(t, "cause", []string{
@@ -242,7 +242,7 @@ func TestRunThatAGateRefuses(t *testing.T) {
 	s, of := newSession(t, engine)
 	out := filepath.Join(t.TempDir(), "out")
 	for n := range 2 {
-		done, err := build.Run(t.Context(), *s, build.RunRequest{Selection: of, Out: out})
+		done, err := build.Run(t.Context(), *s, build.RunRequest{Selection: of, Accept: []string{"all"}, Out: out})
 		must.Hold(t, diag.CodeOf(err) == diag.Gate && report.StatusOf(done.Cells[0]) == report.Fail && done.Cells[0].Error == nil,
 			"%+v, %v", done, err)
 		check.That(t, engine.n == n+1, "built %d times in %d runs", engine.n, n+1)
@@ -260,7 +260,7 @@ func TestRunWithoutItsFiles(t *testing.T) {
 	s, of := newSession(t, engine)
 	s.Keys.Home = t.TempDir()
 	out := filepath.Join(s.Keys.Home, "out")
-	_, err := build.Run(t.Context(), *s, build.RunRequest{Selection: of, Out: out})
+	_, err := build.Run(t.Context(), *s, build.RunRequest{Selection: of, Accept: []string{"all"}, Out: out})
 	written, err2 := report.Read(filepath.Join(out, "run.json"))
 	must.Hold(t, err2 == nil, "%v", err2)
 	check.That(t, diag.CodeOf(err) == diag.Fetch && engine.n == 0 && report.StatusOf(written.Cells[0]) == report.Errored,

@@ -38,7 +38,7 @@ type RunRequest struct {
 	Rebuild  bool      // build every passing cell a second time and compare
 	From     []string  // directories and URLs to take cells from
 	FromOnly bool      // build nothing
-	Accept   []string  // recipes of which a site may change the cells, as in [assemble.Unaccepted]
+	Accept   []string  // recipes whose cells a site may make or change, as in [assemble.Unaccepted]
 }
 
 // A cellRun is a run in progress.
@@ -199,12 +199,8 @@ func (c *cellRun) runner(ctx context.Context, entries, build []lock.Entry) run.R
 	if len(c.From) > 0 {
 		fetcher = checkingFetcher{files, c.preflight}
 	}
-	var builds run.Engine = engine
-	if c.Catalogue.Site != "" {
-		builds = claimingEngine{engine, c.Accept}
-	}
 	return run.Runner{
-		Fetcher: fetcher, Engine: builds, Sealer: run.NewSealer(c.key, c.trust, c.Engines.Describe(), c.Version),
+		Fetcher: fetcher, Engine: engine, Sealer: run.NewSealer(c.key, c.trust, c.Engines.Describe(), c.Version),
 		Finder: reuse.Finder{Results: c.Results, Places: c.From, Trust: c.trust, Only: c.FromOnly, Store: c.Store, Scratch: c.Scratch, Note: c.Keys.Note},
 		Out:    c.Out, Jobs: c.Engines.Choice.Jobs, Gates: gatesAtOnce(min(c.Engines.Choice.Jobs, len(build))), FailFast: c.FailFast, Rebuild: c.Rebuild, Most: c.Most, Now: time.Now(),
 		Watch: func(e lock.Entry) run.Events { return run.NewWatch(c.Out, e.ID, c.Display) },
