@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"builder/internal/base/diag"
+	"builder/internal/base/size"
 	"builder/internal/gates/gate"
 	"builder/internal/plan/assemble"
 	"builder/internal/plan/catalogue"
@@ -27,13 +28,20 @@ func (c *cellRun) acceptSite(ctx context.Context, drafts []lock.Draft, entries [
 	if err != nil || slices.Contains(c.Accept, "all") || slices.Contains(c.Accept, r.Name) {
 		return nil // all that it chooses is accepted
 	}
-	cells, _, err := matrix.Expand(r, c.Filter)
-	ours := func(d lock.Draft) bool {
-		return slices.ContainsFunc(cells, func(own matrix.Cell) bool { return own.ID == d.Cell.ID })
+	own, err := c.Selection.Under(r)
+	if err != nil {
+		return err
 	}
-	if i := slices.IndexFunc(drafts, func(d lock.Draft) bool { return !ours(d) }); err != nil || i >= 0 {
-		return diag.Errorf(diag.Usage, "the site chooses %s, and builder's own recipe %s chooses others of these axes", drafts[max(i, 0)].Cell.ID, r.Name).
-			WithHint("name the cell that you want by its axes, or add --accept %s", r.Name)
+	cells, _, err := matrix.Expand(r, own.Filter)
+	if err != nil {
+		return err
+	}
+	missing := slices.ContainsFunc(drafts, func(d lock.Draft) bool {
+		return !slices.ContainsFunc(cells, func(ours matrix.Cell) bool { return ours.ID == d.Cell.ID })
+	})
+	if missing || len(cells) != len(drafts) && !c.Unproven {
+		return diag.Errorf(diag.Usage, "the site chooses %s of %s, and builder's own recipe chooses others", size.Count(len(drafts), "cell"), r.Name).
+			WithHint("compare `builder plan %s` with and without --recipes, name the cell that you want by all its axes, or add --accept %s", r.Name, r.Name)
 	}
 	return nil
 }

@@ -22,6 +22,17 @@ type Selection struct {
 	// Unproven leaves few cells, which hold the values of the others that no proven cell of
 	// today's inputs holds.
 	Unproven bool
+
+	asked matrix.Filter     // as the user wrote it
+	given map[string]string // selectors, likewise
+}
+
+// Under returns the same request of another recipe, by its own selectors and axes.
+func (of Selection) Under(r *recipe.Recipe) (Selection, error) {
+	if of.asked == nil {
+		return Selection{Recipe: r, Filter: of.Filter}, nil
+	}
+	return Select(r, of.asked, of.given)
 }
 
 // Through is a selector with its value and the values of axes that it chose.
@@ -55,7 +66,7 @@ func Select(r *recipe.Recipe, filter matrix.Filter, given map[string]string) (Se
 		maps.Copy(of.Filter, axes)
 		of.By = append(of.By, Through{s.Name, v.Value, axes, s.Because, s.Source})
 	}
-	of.Filter = settled(r, of.Filter)
+	of.Filter, of.asked, of.given = settled(r, of.Filter), filter, given
 	return of, errors.Join(errs...)
 }
 

@@ -49,5 +49,8 @@ func changesOf(ctx context.Context, built *Assembler, e lock.Entry) []string {
 	if ours.key == e.Key() {
 		return nil
 	}
-	return lock.Differences(ours.entries[len(ours.entries)-1], e)
+	if d := lock.Differences(ours.entries[len(ours.entries)-1], e); len(d) > 0 {
+		return d
+	}
+	return []string{"an order"} // of patches, for instance
 }

@@ -103,3 +103,14 @@ func TestUnacceptedRecipe(t *testing.T) {
 	wants(t, ours, nil, "ours-1 (recipe ours)")
 	wants(t, ours, []string{"ours"}, "")
 }
+
+// Builder's own data has no lock of a user. A relative path would find one in the working
+// directory.
+func TestBuiltInLockIsThatOfBuilder(t *testing.T) {
+	moved := `{"schema": 1, "recipe": "nccl"}`
+	dir := t.TempDir()
+	must.Succeed(t, os.Mkdir(filepath.Join(dir, "locks"), 0o700), os.WriteFile(filepath.Join(dir, "locks", "nccl.lock.json"), []byte(moved), 0o600))
+	t.Chdir(dir)
+	own, err := builtIn(t).Locks("").Own("nccl")
+	check.That(t, err == nil && own.None(), "got %v, %v", own, err)
+}

@@ -42,8 +42,8 @@ func Parse(name string, data []byte, gates Promises) (*Recipe, error) {
 func (r *Recipe) validate(f *decode.File) {
 	all := r.settings()
 	validateOrigin(f, all, r.Source.Released)
-	if r.Name == "all" {
-		f.Add("name", "all is no name of a recipe: --accept all means every recipe")
+	if r.Name == "all" || strings.ContainsAny(r.Name, ", ") {
+		f.Add("name", "%q is no name of a recipe: --accept takes names with commas between them, and all for every recipe", r.Name)
 	}
 	c := checker{f, r.Axes}
 	c.matrix(r.Compatible)

@@ -253,7 +253,9 @@ func FuzzParse(f *testing.F) {
 
 // --accept all means every recipe.
 func TestNoRecipeIsCalledAll(t *testing.T) {
-	text := strings.Replace(good, "name: tool", "name: all", 1)
-	_, err := recipe.Load(fstest.MapFS{"all.yaml": {Data: []byte(text)}}, "recipes", nil)
-	check.That(t, err != nil && strings.Contains(err.Error(), "all is no name of a recipe"), "got %v", err)
+	for _, name := range []string{"all", "x,all", "x all"} {
+		text := strings.Replace(good, "name: tool", "name: "+name, 1)
+		_, err := recipe.Load(fstest.MapFS{name + ".yaml": {Data: []byte(text)}}, "recipes", nil)
+		check.That(t, err != nil && strings.Contains(err.Error(), "is no name of a recipe"), "%s: got %v", name, err)
+	}
 }
