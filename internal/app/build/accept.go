@@ -17,6 +17,9 @@ import (
 // acceptSite refuses entries that a site changed, and a choice of other cells than
 // builder's recipe would choose, unless the user accepts them.
 func (c *cellRun) acceptSite(ctx context.Context, drafts []lock.Draft, entries []lock.Entry, revision string) error {
+	if slices.Contains(c.Accept, "all") {
+		return nil
+	}
 	built, err := catalogue.Load("", catalogue.Names{Gates: gate.Promises()})
 	if err != nil {
 		return err
@@ -25,7 +28,7 @@ func (c *cellRun) acceptSite(ctx context.Context, drafts []lock.Draft, entries [
 		return err
 	}
 	r, err := recipe.Find(built.Recipes, c.Recipe.Name)
-	if err != nil || slices.Contains(c.Accept, "all") || slices.Contains(c.Accept, r.Name) {
+	if err != nil || slices.Contains(c.Accept, r.Name) {
 		return nil // all that it chooses is accepted
 	}
 	own, err := c.Selection.Under(r)

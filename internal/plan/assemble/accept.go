@@ -21,8 +21,11 @@ func Unaccepted(ctx context.Context, built *Assembler, entries []lock.Entry, acc
 	var faults []string
 	names := slices.Clone(accept)
 	for _, e := range entries {
+		if slices.Contains(accept, e.Recipe) {
+			continue
+		}
 		changes := changesOf(ctx, built, e)
-		if len(changes) == 0 || slices.Contains(accept, e.Recipe) {
+		if len(changes) == 0 {
 			continue
 		}
 		faults = append(faults, e.ID+" ("+strings.Join(changes, ", ")+")")
