@@ -96,11 +96,13 @@ func checkAllreduce(ctx context.Context, s Subject) verdict.Verdict {
 
 func checkLauncher(ctx context.Context, s Subject) verdict.Verdict {
 	task := ringOf(s.Box, ranksOfLauncher)
-	ends, err := s.in(s.Box).ends(ctx, "launcher", task)
+	l := task.launch(s.Expect)
+	l.gate, l.horovodrun = "launcher", true
+	end, err := s.in(s.Box).start(ctx, frameworks(s.Expect), nil, l)
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
 	}
-	return task.judge(ends[0], false)
+	return task.judge(end, false)
 }
 
 // launch returns the launch of ranks that do the collectives alone.

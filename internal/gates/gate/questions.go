@@ -15,9 +15,9 @@ import (
 	"builder/internal/plan/recipe"
 )
 
-// questions lists the questions about the extension of an artifact, and the ranks of its
-// own launcher with a task. All of them load its frameworks first.
-func questions(artifact string, e recipe.Expect, task ring) (all []launch) {
+// questions lists the questions about the extension of an artifact. All of them load its
+// frameworks first.
+func questions(artifact string, e recipe.Expect) (all []launch) {
 	ask := func(gate string, program ...string) { all = append(all, alone(gate, program...)) }
 	if wantsPlatform(e) {
 		ask("platform", "framework_platform.py", e.Import[0])
@@ -39,11 +39,6 @@ func questions(artifact string, e recipe.Expect, task ring) (all []launch) {
 	if wantsRendezvous(e) {
 		ask("rendezvous", append([]string{"rendezvous.py"}, e.Import...)...)
 	}
-	if wantsCollectivesOfRanks(e) {
-		l := task.launch(e)
-		l.gate, l.horovodrun = "launcher", true
-		all = append(all, l)
-	}
 	return all
 }
 
@@ -59,8 +54,8 @@ func frameworks(e recipe.Expect) (modules []string) {
 
 // ends returns the ends of the questions of one gate. In a shared box one process loads
 // the frameworks for the questions of all gates.
-func (b boxed) ends(ctx context.Context, gate string, task ring) (ends []ranksEnd, err error) {
-	all := questions(b.artifact, b.promised, task)
+func (b boxed) ends(ctx context.Context, gate string) (ends []ranksEnd, err error) {
+	all := questions(b.artifact, b.promised)
 	name, load := "framework", frameworks(b.promised)
 	if _, shared := b.box.(*Shared); !shared || len(b.promised.Frameworks) == 0 {
 		name, load, all = gate, nil, slices.DeleteFunc(all, func(l launch) bool { return l.gate != gate })
@@ -77,7 +72,7 @@ func (b boxed) ends(ctx context.Context, gate string, task ring) (ends []ranksEn
 
 // answers returns the answers to the questions of one gate.
 func (b boxed) answers(ctx context.Context, gate string) (all []answer, err error) {
-	ends, err := b.ends(ctx, gate, ringOf(b.box, ranksOfLauncher))
+	ends, err := b.ends(ctx, gate)
 	for _, end := range ends {
 		one, failed := end.answer()
 		all, err = append(all, one), cmp.Or(err, failed)
