@@ -199,16 +199,32 @@ func (s *session) close(ctx context.Context) {
 
 // Version returns the version of the engine at an address, using the client program at
 // a path. The wait ends with ctx, even if the engine hangs.
-func Version(ctx context.Context, address, client string) (string, error) {
+func Version(ctx context.Context, address, client string) (version string, err error) {
+	err = inSession(ctx, address, client, func(ctx context.Context, d *dagger.Client) (err error) {
+		version, err = d.Version(ctx)
+		return err
+	})
+	return version, err
+}
+
+// Prune makes the engine at an address collect its cache now, down to its limit. By itself
+// the engine collects beside the next build, which needs the space already.
+func Prune(ctx context.Context, address, client string) error {
+	return inSession(ctx, address, client, func(ctx context.Context, d *dagger.Client) error {
+		return d.Engine().LocalCache().Prune(ctx, dagger.EngineCachePruneOpts{UseDefaultPolicy: true})
+	})
+}
+
+// inSession calls ask in a session of its own.
+func inSession(ctx context.Context, address, client string, ask func(context.Context, *dagger.Client) error) error {
 	e := Engine{Address: address, CLI: client}
 	ctx, s, err := e.connect(ctx)
 	if err != nil {
-		return "", err
+		return err
 	}
 	defer s.close(ctx)
-	v, err := s.client.Version(ctx)
-	if err != nil {
-		return "", fmt.Errorf("asking the engine at %s for its version: %w", address, err)
+	if err := ask(ctx, s.client); err != nil {
+		return fmt.Errorf("asking the engine at %s: %w", address, err)
 	}
-	return v, nil
+	return nil
 }

@@ -199,10 +199,14 @@ func (c *cellRun) runner(ctx context.Context, entries, build []lock.Entry) run.R
 	if len(c.From) > 0 {
 		fetcher = checkingFetcher{files, c.preflight}
 	}
+	jobs := c.Engines.Choice.Jobs
+	if c.Unproven {
+		fetcher, jobs = &sparingFetcher{Fetcher: fetcher, workspace: c.Workspace, prune: engine.Prune, left: slices.Clone(entries)}, 1
+	}
 	return run.Runner{
 		Fetcher: fetcher, Engine: engine, Sealer: run.NewSealer(c.key, c.trust, c.Engines.Describe(), c.Version),
 		Finder: reuse.Finder{Results: c.Results, Places: c.From, Trust: c.trust, Only: c.FromOnly, Store: c.Store, Scratch: c.Scratch, Note: c.Keys.Note},
-		Out:    c.Out, Jobs: c.Engines.Choice.Jobs, Gates: gatesAtOnce(min(c.Engines.Choice.Jobs, len(build))), FailFast: c.FailFast, Rebuild: c.Rebuild, Most: c.Most, Now: time.Now(),
+		Out:    c.Out, Jobs: jobs, Gates: gatesAtOnce(min(jobs, len(build))), FailFast: c.FailFast, Rebuild: c.Rebuild, Most: c.Most, Now: time.Now(),
 		Watch: func(e lock.Entry) run.Events { return run.NewWatch(c.Out, e.ID, c.Display) },
 		Done: func(i int, done run.Outcome) {
 			done.Err = c.Catalogue.Hinted(diagnosed(done, c.Out, examiner))
@@ -236,9 +240,9 @@ func (f checkingFetcher) Fetch(ctx context.Context, e lock.Entry, progress io.Wr
 const perGate = 2 << 30
 
 // gatesAtOnce returns how many gates in containers may run at a time for each of jobs
-// cells on this host.
+// cells on this host. Ranks wait for each other, so there is one more than processors.
 func gatesAtOnce(jobs int) int {
-	n := runtime.NumCPU()
+	n := runtime.NumCPU() + 1
 	if memory, err := host.This().Memory(); err == nil {
 		n = min(n, int(memory/perGate))
 	}

@@ -27,7 +27,7 @@ func (s Setup) engine(w *home.Workspace) *run.Retrying {
 		return host.Retrying(s.Setup, w)
 	}
 	up := func(context.Context) (run.Engine, error) { return s.Builder, nil }
-	return &run.Retrying{Name: "here", Up: up, Note: s.Keys.Note}
+	return &run.Retrying{Name: "here", Up: up, Prune: func(context.Context) error { return nil }, Note: s.Keys.Note}
 }
 
 // preflight returns an error if this host cannot build the entries.

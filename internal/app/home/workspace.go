@@ -4,6 +4,7 @@ package home
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -23,7 +24,26 @@ type Workspace struct {
 	Results  *results.Results
 	Scratch  string
 	Programs pypi.Programs
-	Close    func()
+	release  func()
+}
+
+// Close ends the hold of the store.
+func (w *Workspace) Close() { w.release() }
+
+// Drop removes files from the store. It removes none while another process uses it.
+func (w *Workspace) Drop(ctx context.Context, files []store.Blob) error {
+	w.release()
+	release, alone, err := w.Store.TryAlone()
+	if alone {
+		err = errors.Join(err, w.Store.Drop(files))
+		release()
+	}
+	var err2 error
+	w.release, err2 = w.Store.Hold(ctx, nil)
+	if err2 != nil {
+		w.release = func() {}
+	}
+	return errors.Join(err, err2)
 }
 
 // Open opens the store of a home. With noInstall it never installs host packages.
@@ -44,7 +64,7 @@ func Open(ctx context.Context, keys signing.Keys, noInstall bool) (*Workspace, e
 		return nil, err
 	}
 	return &Workspace{
-		Store: kept, Results: results.Signed(kept, keys), Scratch: scratch, Close: release,
+		Store: kept, Results: results.Signed(kept, keys), Scratch: scratch, release: release,
 		Programs: pypi.Programs{Home: keys.Home, Note: keys.Note, NoInstall: noInstall, Offline: keys.Offline, Store: kept},
 	}, nil
 }

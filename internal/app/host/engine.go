@@ -38,7 +38,7 @@ func Retrying(s Setup, w *home.Workspace) *run.Retrying {
 	return &run.Retrying{
 		Name:  cmp.Or(e.Address, "here"),
 		Up:    func(ctx context.Context) (run.Engine, error) { return e.up(ctx) },
-		Renew: e.renew, Note: s.Keys.Note,
+		Renew: e.renew, Prune: e.prune, Note: s.Keys.Note,
 	}
 }
 
@@ -114,6 +114,15 @@ func (e *engine) renew(ctx context.Context) error {
 		return silent
 	}
 	return e.own.Restart(ctx, silent)
+}
+
+// prune makes an engine that builder bounds collect its cache.
+func (e *engine) prune(ctx context.Context) error {
+	p, err := e.up(ctx)
+	if err != nil || e.wakes == nil {
+		return err
+	}
+	return pipelines.Prune(ctx, p.Address, p.CLI)
 }
 
 // ccache returns the path of the compiler cache program, or "" if it was not requested.

@@ -18,6 +18,8 @@ type Retrying struct {
 	// Renew repairs an engine that failed independently of the build. After an error
 	// the engine gets no more builds: a run does not wait for it.
 	Renew func(context.Context) error
+	// Prune makes the engine collect its cache. A run calls it only between builds.
+	Prune func(context.Context) error
 	Note  func(format string, args ...any) // reports a failed engine
 
 	lost atomic.Pointer[EngineError] // why the engine gets no more builds

@@ -78,6 +78,19 @@ func (s *Store) Collect(most int64, dryRun bool) (Collected, error) {
 	return c, errors.Join(errs...)
 }
 
+// Drop removes files, but keeps those locked by another process. The caller must hold the
+// store with [Store.TryAlone].
+func (s *Store) Drop(files []Blob) error {
+	var errs []error
+	for _, b := range files {
+		if _, there := s.Path(b); there {
+			_, err := remove(s.dir, Kept{SHA256: b.SHA256}, false)
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // remove removes a file of the store at dir, unless another process holds its lock.
 func remove(dir string, k Kept, dryRun bool) (bool, error) {
 	unlock, err := tryLock(filepath.Join(dir, locks, k.SHA256))

@@ -98,6 +98,12 @@ func (s *Store) Alone(ctx context.Context, waiting func()) (release func(), err 
 	return lockUsers(ctx, s.dir, syscall.LOCK_EX, waiting)
 }
 
+// TryAlone excludes all others as [Store.Alone] does, and reports whether it could.
+func (s *Store) TryAlone() (release func(), alone bool, err error) {
+	f, err := flock(filepath.Join(s.dir, users), syscall.LOCK_EX)
+	return func() { _ = f.Close() }, f != nil, err
+}
+
 func lockUsers(ctx context.Context, dir string, how int, waiting func()) (release func(), err error) {
 	return poll(ctx, waiting, func() (func(), error) {
 		f, err := flock(filepath.Join(dir, users), how)
