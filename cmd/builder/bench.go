@@ -1,12 +1,9 @@
 package main
 
 import (
-	"errors"
-
 	"github.com/urfave/cli/v2"
 
 	"builder/cmd/builder/show"
-	"builder/internal/app/build"
 	"builder/internal/app/judge"
 	"builder/internal/base/diag"
 	"builder/internal/plan/catalogue"
@@ -23,10 +20,11 @@ func benchCommand(out term.Printer) *cli.Command {
 		Action: func(c *cli.Context) error {
 			r, err := readBench(c)
 			in, err2 := readInvocation(c, catalogue.Catalogue{}, out)
-			if err := errors.Join(err, err2); err != nil {
+			if err := in.begin(c.Context, err, err2); err != nil {
 				return err
 			}
-			return shown(c, in, func(s build.Setup) (judge.BenchReport, error) { return judge.Bench(c.Context, s, r) }, show.Bench)
+			done, err := judge.Bench(c.Context, in.Setup, r)
+			return printEnd(c, in, done, err, show.Bench)
 		},
 	}
 }

@@ -192,10 +192,11 @@ var builtIn = sync.OnceValue(func() catalogue.Catalogue {
 // wired is newApp without settings. It reads a catalogue only if the command line names a
 // site.
 func wired(args []string, stdout, stderr io.Writer) *cli.App {
-	if siteDir(args) != "" {
-		return newApp(args, stdout, stderr)
+	cat, err := builtIn(), error(nil)
+	if site := siteDir(args); site != "" {
+		cat, err = catalogue.Load(site, knownNames())
 	}
-	return wire(builtIn(), nil, stdout, stderr)
+	return newApp(cat, err, stdout, stderr)
 }
 
 // hollow replaces the actions of the lowest verbs by do. For recipes it also reads the

@@ -49,6 +49,12 @@ func completing(args []string) bool {
 	return args[len(args)-1] == "--generate-bash-completion"
 }
 
+// complete makes the tool complete the last word of a command line.
+func complete(tool *cli.App, args, recipes []string, out io.Writer) {
+	tool.EnableBashCompletion, tool.BashComplete = true, suggest(args, recipes, out)
+	completeWith(tool.BashComplete, tool.Commands)
+}
+
 // completeWith gives all verbs their completion.
 func completeWith(complete cli.BashCompleteFunc, verbs []*cli.Command) {
 	for _, verb := range verbs {

@@ -39,7 +39,11 @@ func doctorCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Co
 			}
 			return examineHost(c, cat, plan.Selection{Filter: matrix.Filter{}}, out)
 		},
-		Subcommands: recipeCommands(cat, err, doctorFlags(), func(c *cli.Context, of plan.Selection) error {
+		Subcommands: recipeCommands(cat, err, doctorFlags(), func(c *cli.Context) error {
+			of, err := selected(c, cat)
+			if err != nil {
+				return err
+			}
 			return examineHost(c, cat, of, out)
 		}),
 	}

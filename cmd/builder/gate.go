@@ -11,7 +11,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"builder/cmd/builder/show"
-	"builder/internal/app/build"
 	"builder/internal/app/judge"
 	"builder/internal/base/atomicfile"
 	"builder/internal/base/diag"
@@ -49,13 +48,11 @@ func gateCommand(out term.Printer) *cli.Command {
 			}
 			in, err := readInvocation(c, catalogue.Catalogue{}, out)
 			r, err2 := readGate(c)
-			if err := errors.Join(err, err2); err != nil {
+			if err := in.begin(c.Context, err, err2); err != nil {
 				return err
 			}
-			return shown(c, in, func(s build.Setup) (judge.GateReport, error) {
-				done, err := judge.Judge(c.Context, s, r)
-				return done, errors.Join(err, writeSARIF(c.String("sarif"), done))
-			}, show.Gated)
+			done, err := judge.Judge(c.Context, in.Setup, r)
+			return printEnd(c, in, done, errors.Join(err, writeSARIF(c.String("sarif"), done)), show.Gated)
 		},
 	}
 }

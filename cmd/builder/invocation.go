@@ -61,24 +61,23 @@ func readInvocation(c *cli.Context, cat catalogue.Catalogue, out term.Printer) (
 	return in, errors.Join(err1, err2, err3)
 }
 
-// begin shows progress on stderr until the caller ends the display.
-func (in *invocation) begin(ctx context.Context) (*progress.Display, error) {
+// begin shows progress on stderr until the display is ended. It returns the errors of
+// reading the command line, if there are any, and then shows nothing.
+func (in *invocation) begin(ctx context.Context, reading ...error) error {
+	if err := errors.Join(reading...); err != nil {
+		return err
+	}
 	d, err := progress.Begin(ctx, in.out.Stderr, progress.Format(in.progress), in.verbose)
 	if err == nil {
 		in.Display, in.Keys.Note = d, d.Note
 	}
-	return d, err
+	return err
 }
 
-// shown does the work of a verb with progress on stderr, and prints its result.
-func shown[T any](c *cli.Context, in invocation, work func(build.Setup) (T, error), show func(term.Printer, T)) error {
-	d, err := in.begin(c.Context)
-	if err != nil {
-		return err
-	}
-	done, err := work(in.Setup)
-	d.Close()
-	return d.End(in.Catalogue.Hinted(printResult(c, in.out, done, err, show)))
+// printEnd ends the progress of a verb and prints its result.
+func printEnd[T any](c *cli.Context, in invocation, done T, err error, show func(term.Printer, T)) error {
+	in.Display.Close()
+	return in.Display.End(in.Catalogue.Hinted(printResult(c, in.out, done, err, show)))
 }
 
 // printResult prints a result, also beside an error. If there is an error and the result

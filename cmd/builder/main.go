@@ -40,14 +40,20 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	context.AfterFunc(ctx, stop)
 
 	printed, said := term.NewGuard(stdout), term.NewGuard(stderr)
-	tool := newApp(args, printed, said)
+	cat, err := catalogue.Load(siteDir(args), knownNames())
+	tool := newApp(cat, err, printed, said)
 	switch {
 	case !completing(args):
 		args = arranged(args, tool)
 	case slices.Contains(args, "--"):
 		return int(diag.OK) // package cli would run the verb
+	default:
+		complete(tool, args, cat.Names(), printed)
 	}
-	err := tool.RunContext(ctx, args)
+	verb := "" // the one that ran, or whose flags cannot be read
+	tool.ExitErrHandler = func(c *cli.Context, _ error) { verb = c.Command.HelpName }
+	err = cat.Hinted(tool.RunContext(ctx, args))
+	err = helped(verb, err)
 	if e := printed.Flush(); err == nil && e != nil {
 		err = fmt.Errorf("writing the result: %w", e)
 	}
@@ -65,20 +71,9 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	return int(diag.CodeOf(err))
 }
 
-// newApp reads the catalogue and wires the verbs. It reads first, because every recipe is
-// a subcommand of run, plan and lock with its axes as flags.
-func newApp(args []string, stdout, stderr io.Writer) *cli.App {
-	cat, err := catalogue.Load(siteDir(args), knownNames())
-	tool := wire(cat, err, stdout, stderr)
-	if completing(args) {
-		tool.EnableBashCompletion, tool.BashComplete = true, suggest(args, cat.Names(), stdout)
-		completeWith(tool.BashComplete, tool.Commands)
-	}
-	return tool
-}
-
-// wire wires the verbs. Those that need the catalogue report the error of reading it.
-func wire(cat catalogue.Catalogue, err error, stdout, stderr io.Writer) *cli.App {
+// newApp wires the verbs. Every recipe is a subcommand of run, plan and lock with its axes
+// as flags. The verbs that need the catalogue report the error of reading it.
+func newApp(cat catalogue.Catalogue, err error, stdout, stderr io.Writer) *cli.App {
 	out := term.Printer{Stdout: stdout, Stderr: stderr}
 	tool := &cli.App{
 		Name:            "builder",
@@ -89,7 +84,6 @@ func wire(cat catalogue.Catalogue, err error, stdout, stderr io.Writer) *cli.App
 		ErrWriter:       stderr,
 		Flags:           []cli.Flag{recipesFlag()},
 		OnUsageError:    usageError,
-		ExitErrHandler:  func(*cli.Context, error) {}, // Main decides the exit code
 		Action:          unknownCommand,
 		// Help sorts the groups by their names.
 		Commands: slices.Concat(
@@ -101,31 +95,19 @@ func wire(cat catalogue.Catalogue, err error, stdout, stderr io.Writer) *cli.App
 		),
 	}
 	explain(tool)
-	hinted(tool.Commands, cat)
 	return tool
-}
-
-// hinted completes the hints in the errors of all verbs: with the site, and with the
-// verb's help if there is no other hint.
-func hinted(verbs []*cli.Command, cat catalogue.Catalogue) {
-	for _, verb := range verbs {
-		hinted(verb.Subcommands, cat)
-		if do := verb.Action; do != nil {
-			verb.Action = func(c *cli.Context) error { return helped(c, cat.Hinted(do(c))) }
-		}
-	}
 }
 
 // helped adds the verb's --help as a hint to a usage error that has neither a hint nor
 // a line in a file.
-func helped(c *cli.Context, err error) error {
+func helped(verb string, err error) error {
 	if err == nil {
 		return nil
 	}
 	all := diag.All(err)
 	for _, e := range slices.Backward(all) {
 		if e.Code == diag.Usage && e.Hint == "" && e.Pos.Line == 0 {
-			e.Hint = "see `" + c.Command.HelpName + " --help`"
+			e.Hint = "see `" + verb + " --help`"
 			return diag.Joined(all)
 		}
 	}
@@ -173,7 +155,7 @@ func usageError(c *cli.Context, err error, _ bool) error {
 	name, unknown := strings.CutPrefix(err.Error(), "flag provided but not defined: -")
 	if !unknown {
 		text := longFlag.ReplaceAllString(err.Error(), "$1 --$2")
-		return helped(c, diag.Errorf(diag.Usage, "%s: %s", c.Command.HelpName, text).WithHint("%s", formHint(c, err.Error())))
+		return diag.Errorf(diag.Usage, "%s: %s", c.Command.HelpName, text).WithHint("%s", formHint(c, err.Error())) // [helped] may add a hint
 	}
 	flag := strings.Repeat("-", min(len(name), 2)) + name
 	e := diag.Errorf(diag.Usage, "%s has no flag %s", c.Command.HelpName, flag)

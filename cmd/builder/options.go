@@ -51,14 +51,6 @@ func unprovenFlag() cli.Flag {
 	return &cli.BoolFlag{Name: "unproven", Usage: "choose a few cells that hold the values, of axes without a flag too, that no recorded cell of today's inputs holds"}
 }
 
-// readUnproven opens the axes without a flag if --unproven is given.
-func readUnproven(c *cli.Context, of plan.Selection) plan.Selection {
-	if of.Unproven = c.Bool("unproven"); of.Unproven {
-		of.Filter = ci.OpenAxes(of.Recipe, of.Filter, true)
-	}
-	return of
-}
-
 // outFlag names the output directory of a run.
 func outFlag(usage string) cli.Flag {
 	return &cli.StringFlag{Name: "out", Aliases: []string{"o"}, EnvVars: []string{"BUILDER_OUT"}, Value: "out", Usage: usage}
@@ -164,31 +156,36 @@ func axisOf(f cli.Flag) (*axisValue, bool) {
 	return axis, ok
 }
 
-// recipeCommands returns a command for each recipe.
-func recipeCommands(cat catalogue.Catalogue, err error, flags []cli.Flag, do func(*cli.Context, plan.Selection) error) []*cli.Command {
+// recipeCommands returns a command for each recipe. Its action reads the chosen cells with
+// [selected].
+func recipeCommands(cat catalogue.Catalogue, err error, flags []cli.Flag, action cli.ActionFunc) []*cli.Command {
+	if err != nil {
+		action = func(*cli.Context) error { return err }
+	}
 	var commands []*cli.Command
 	for _, r := range cat.Recipes {
-		axes, selectors := axisFlags(r.Axes), selectorFlags(r.Selectors)
 		commands = append(commands, &cli.Command{
-			Name: r.Name, Usage: r.Summary,
-			Flags: slices.Concat(flags, axes, selectors),
-			Action: func(c *cli.Context) error {
-				if err != nil {
-					return err
-				}
-				if c.Args().Present() {
-					return diag.Errorf(diag.Usage, "unexpected argument %q", c.Args().First()).
-						WithHint("axes are flags: --NAME VALUE")
-				}
-				of, err := plan.Select(r, readValues(c, axes), readValues(c, selectors))
-				if err != nil {
-					return err
-				}
-				return do(c, of)
-			},
+			Name: r.Name, Usage: r.Summary, Action: action,
+			Flags: slices.Concat(flags, axisFlags(r.Axes), selectorFlags(r.Selectors)),
 		})
 	}
 	return commands
+}
+
+// selected returns the cells that the command of a recipe chooses.
+func selected(c *cli.Context, cat catalogue.Catalogue) (of plan.Selection, err error) {
+	if c.Args().Present() {
+		return of, diag.Errorf(diag.Usage, "unexpected argument %q", c.Args().First()).WithHint("axes are flags: --NAME VALUE")
+	}
+	r, err := recipe.Find(cat.Recipes, c.Command.Name)
+	if err != nil {
+		return of, err
+	}
+	of, err = plan.Select(r, readValues(c, axisFlags(r.Axes)), readValues(c, selectorFlags(r.Selectors)))
+	if of.Unproven = c.Bool("unproven"); of.Unproven {
+		of.Filter = ci.OpenAxes(r, of.Filter, true)
+	}
+	return of, err
 }
 
 // unknownRecipe is the action of a verb with no recipe or an unknown one.

@@ -15,12 +15,16 @@ func planCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Comm
 		Name: "plan", Usage: "explain a run without running it", ArgsUsage: "RECIPE [axes]",
 		Flags:  []cli.Flag{recipesFlag()},
 		Action: unknownRecipe(cat, err),
-		Subcommands: recipeCommands(cat, err, planFlags(), func(c *cli.Context, of plan.Selection) error {
+		Subcommands: recipeCommands(cat, err, planFlags(), func(c *cli.Context) error {
+			of, err := selected(c, cat)
+			if err != nil {
+				return err
+			}
 			in, err := readInvocation(c, cat, out)
 			if err != nil {
 				return err
 			}
-			if of = readUnproven(c, of); c.Bool("all") {
+			if c.Bool("all") {
 				of.Filter = ci.OpenAxes(of.Recipe, of.Filter, true)
 			}
 			p, err := plan.Explain(c.Context, in.plan(), of)

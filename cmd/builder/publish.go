@@ -6,7 +6,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"builder/cmd/builder/show"
-	"builder/internal/app/build"
 	"builder/internal/app/release"
 	"builder/internal/base/diag"
 	"builder/internal/evidence/attest"
@@ -34,12 +33,11 @@ func publishCommand(cat catalogue.Catalogue, out term.Printer) *cli.Command {
 		Action: func(c *cli.Context) error {
 			in, err := readInvocation(c, cat, out)
 			r, err2 := readPublish(c)
-			if err := errors.Join(err2, err); err != nil {
+			if err := in.begin(c.Context, err2, err); err != nil {
 				return err
 			}
-			return shown(c, in, func(s build.Setup) (release.Report, error) {
-				return release.Publish(c.Context, release.Setup{Keys: s.Keys, NoInstall: s.NoInstall, Display: s.Display}, r)
-			}, func(out term.Printer, done release.Report) { show.Published(out, done, "was there") })
+			done, err := release.Publish(c.Context, release.Setup{Keys: in.Keys, NoInstall: in.NoInstall, Display: in.Display}, r)
+			return printEnd(c, in, done, err, func(out term.Printer, done release.Report) { show.Published(out, done, "was there") })
 		},
 	}
 }

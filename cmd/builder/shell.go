@@ -86,11 +86,10 @@ func openShell(c *cli.Context, in invocation, cell, step string) (err error) {
 	}
 	// The commands in hints name the site of the recipe.
 	in.Catalogue = catalogue.Catalogue{Site: build.SiteOf(c.String("out"), e.ID), Recipes: []*recipe.Recipe{{Name: e.Recipe}}}
-	d, err := in.begin(c.Context)
-	if err != nil {
+	if err := in.begin(c.Context); err != nil {
 		return err
 	}
-	err = d.End(in.Catalogue.Hinted(build.WriteStepRootfs(c.Context, in.Setup, e, step, dir)))
+	err = in.Display.End(in.Catalogue.Hinted(build.WriteStepRootfs(c.Context, in.Setup, e, step, dir)))
 	if err != nil {
 		return err
 	}

@@ -7,7 +7,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"builder/cmd/builder/show"
-	"builder/internal/app/build"
 	"builder/internal/app/judge"
 	"builder/internal/base/diag"
 	"builder/internal/evidence/attest"
@@ -32,10 +31,11 @@ func verifyCommand(out term.Printer) *cli.Command {
 		Action: func(c *cli.Context) error {
 			in, err := readInvocation(c, catalogue.Catalogue{}, out)
 			r, err2 := readVerify(c)
-			if err := errors.Join(err, err2); err != nil {
+			if err := in.begin(c.Context, err, err2); err != nil {
 				return err
 			}
-			return shown(c, in, func(s build.Setup) (judge.VerifyReport, error) { return judge.Verify(c.Context, s, r) }, show.Verified)
+			done, err := judge.Verify(c.Context, in.Setup, r)
+			return printEnd(c, in, done, err, show.Verified)
 		},
 	}
 }
