@@ -39,5 +39,5 @@ func Rebuild(ctx context.Context, s Setup, a artifact.Artifact, b attest.Bundle)
 		signed = append(signed, artifact.Artifact{Name: f.Name, SHA256: f.Digest["sha256"], Path: filepath.Join(dir, f.Name)})
 	}
 	job := run.Job{Entry: e, Inputs: inputs, Dir: filepath.Join(dir, run.RebuiltDir)}
-	return run.BuildAgain(ctx, s.Sources.Fetcher(w), s.engine(w), job, signed, run.NewWatch(job.Dir, e.ID, s.Display))
+	return run.BuildAgain(ctx, s.Sources.Fetcher(w), s.engine(w), job, signed, run.Watch(job.Dir, s.Display)(e.ID))
 }

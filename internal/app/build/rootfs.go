@@ -38,7 +38,7 @@ func WriteStepRootfs(ctx context.Context, s Setup, e lock.Entry, step, dir strin
 	if err = os.MkdirAll(dir, 0o755); err == nil { // before minutes of work
 		err = s.preflight(ctx, []lock.Entry{e})
 	}
-	watch := run.NewWatch(filepath.Join(dir, "logs"), e.ID, s.Display)
+	watch := run.Watch(filepath.Join(dir, "logs"), s.Display)(e.ID)
 	if err == nil {
 		err = run.Fetch(ctx, watch, s.Sources.Fetcher(w), e)
 	}

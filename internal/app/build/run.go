@@ -207,7 +207,7 @@ func (c *cellRun) runner(ctx context.Context, entries, build []lock.Entry) run.R
 		Fetcher: fetcher, Engine: engine, Sealer: run.NewSealer(c.key, c.trust, c.Engines.Describe(), c.Version),
 		Finder: reuse.Finder{Results: c.Results, Places: c.From, Trust: c.trust, Only: c.FromOnly, Store: c.Store, Scratch: c.Scratch, Note: c.Keys.Note},
 		Out:    c.Out, Jobs: jobs, Gates: gatesAtOnce(min(jobs, len(build))), FailFast: c.FailFast, Rebuild: c.Rebuild, Most: c.Most, Now: time.Now(),
-		Watch: func(e lock.Entry) run.Events { return run.NewWatch(c.Out, e.ID, c.Display) },
+		Watch: run.Watch(c.Out, c.Display),
 		Done: func(i int, done run.Outcome) {
 			done.Err = c.Catalogue.Hinted(diagnosed(done, c.Out, examiner))
 			c.errs[i] = done.Err

@@ -36,21 +36,21 @@ type engine struct {
 func Retrying(s Setup, w *home.Workspace) *run.Retrying {
 	e := &engine{Choice: s.Engines.Choice, Setup: s, Workspace: w}
 	return &run.Retrying{
-		Name:  cmp.Or(e.Address, "here"),
-		Up:    func(ctx context.Context) (run.Engine, error) { return e.up(ctx) },
-		Renew: e.renew, Prune: e.prune, Note: s.Keys.Note,
+		Name: cmp.Or(e.Address, "here"),
+		Up:   e.up, Renew: e.renew, Prune: e.prune, Note: s.Keys.Note,
 	}
 }
 
 // Engine starts the engine of a setup and returns it.
 func Engine(ctx context.Context, s Setup, w *home.Workspace) (*pipelines.Engine, error) {
 	e := &engine{Choice: s.Engines.Choice, Setup: s, Workspace: w}
-	return e.up(ctx)
+	_, err := e.up(ctx)
+	return e.chosen, err
 }
 
 // up returns the engine. If builder manages the engine, up starts it when it is not
 // running.
-func (e *engine) up(ctx context.Context) (*pipelines.Engine, error) {
+func (e *engine) up(ctx context.Context) (run.Engine, error) {
 	e.starting.Lock()
 	defer e.starting.Unlock()
 	var err error
@@ -103,13 +103,12 @@ func (e *engine) choose(ctx context.Context) (*pipelines.Engine, error) {
 // renew repairs an engine for [run.Retrying]. It restarts the native engine if it does
 // not answer. Any other engine has to answer.
 func (e *engine) renew(ctx context.Context) error {
-	p, err := e.up(ctx)
-	if err != nil {
+	if _, err := e.up(ctx); err != nil {
 		return err
 	}
 	asked, done := context.WithTimeout(ctx, cmp.Or(e.Engines.Patience, pipelines.Patience))
 	defer done()
-	_, silent := pipelines.Version(asked, p.Address, p.CLI)
+	_, silent := pipelines.Version(asked, e.chosen.Address, e.chosen.CLI)
 	if silent == nil || e.own == nil || ctx.Err() != nil {
 		return silent
 	}

@@ -86,7 +86,7 @@ func TestGatesBesideEachOther(t *testing.T) {
 	e.Expect = recipe.Expect{Packages: []string{"x"}, Import: []string{"x"}, Gates: recipe.GateSettings{"built-flags": map[string]string{"nccl": "true"}}}
 	f, seen := &fake{}, &steps{logs: map[string]*strings.Builder{}}
 	r := runner(f, t.TempDir())
-	r.Engine, r.Gates, r.Watch = boxed{f, newMeeting(2)}, 2, func(lock.Entry) run.Events { return seen }
+	r.Engine, r.Gates, r.Watch = boxed{f, newMeeting(2)}, 2, func(string) run.Events { return seen }
 	outcomes := r.Run(t.Context(), []lock.Entry{e})
 	var gates []string
 	for _, v := range outcomes[0].Result.Verdicts {

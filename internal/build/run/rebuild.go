@@ -25,7 +25,7 @@ const RebuiltDir = "rebuilt"
 // the result only if the bytes are equal.
 func (r Runner) rebuild(ctx context.Context, e lock.Entry, inputs []artifact.Artifact, dir string, result Result) (Result, error) {
 	start := time.Now()
-	events := secondTime{&recorded{Events: r.Watch(e), result: &result}}
+	events := secondTime{&recorded{Events: r.Watch(e.ID), result: &result}}
 	job := Job{Entry: e, Inputs: inputs, Dir: filepath.Join(dir, RebuiltDir)}
 	v, err := BuildAgain(ctx, r.Fetcher, r.Engine, job, result.Artifacts, events)
 	if err != nil {

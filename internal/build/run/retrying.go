@@ -38,7 +38,10 @@ func (r *Retrying) Build(ctx context.Context, job Job, events Events, look Look)
 		if lost := r.lost.Load(); lost != nil {
 			return lost
 		}
-		err = r.build(ctx, job, events, look)
+		var engine Engine
+		if engine, err = r.start(ctx, events); err == nil {
+			err = engine.Build(ctx, job, events, look)
+		}
 		failed, isEngines := errors.AsType[*EngineError](err)
 		if !isEngines || ctx.Err() != nil {
 			return err
@@ -52,8 +55,8 @@ func (r *Retrying) Build(ctx context.Context, job Job, events Events, look Look)
 	return fmt.Errorf("the engine failed in all %d attempts: %w", attempts, err)
 }
 
-// build starts the engine, as a step of the cell, and does a job on it.
-func (r *Retrying) build(ctx context.Context, job Job, events Events, look Look) error {
+// start starts the engine, as a step of a cell.
+func (r *Retrying) start(ctx context.Context, events Events) (Engine, error) {
 	log, start := events.StepStarted("engine"), time.Now()
 	engine, err := r.Up(ctx)
 	if err != nil {
@@ -62,8 +65,5 @@ func (r *Retrying) build(ctx context.Context, job Job, events Events, look Look)
 		fmt.Fprintf(log, "engine at %s\n", r.Name)
 	}
 	events.StepDone("engine", time.Since(start), false, err)
-	if err != nil {
-		return err
-	}
-	return engine.Build(ctx, job, events, look)
+	return engine, err
 }

@@ -145,7 +145,7 @@ type Runner struct {
 	// Now is the time for checking the end of waivers. It does not affect builds.
 	Now time.Time
 	// Watch returns the receiver of a cell's events.
-	Watch func(lock.Entry) Events
+	Watch func(id string) Events
 	// Done is called with every outcome as it arrives.
 	Done func(index int, o Outcome)
 }
@@ -271,7 +271,7 @@ func (r Runner) build(ctx context.Context, e lock.Entry, inputs []artifact.Artif
 	if err := os.RemoveAll(filepath.Join(dir, logDir)); err != nil {
 		return result, err // logs of an earlier run would name causes that are gone
 	}
-	rec := &recorded{Events: r.Watch(e), result: &result}
+	rec := &recorded{Events: r.Watch(e.ID), result: &result}
 	result.Started = time.Now()
 	if err := Fetch(ctx, rec, r.Fetcher, e); err != nil {
 		return result, err

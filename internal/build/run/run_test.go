@@ -143,7 +143,7 @@ type silent struct{}
 
 func (silent) StepStarted(string) io.Writer                { return io.Discard }
 func (silent) StepDone(string, time.Duration, bool, error) {}
-func watch(lock.Entry) run.Events                          { return silent{} }
+func watch(string) run.Events                              { return silent{} }
 func entry(id string) lock.Entry {
 	return lock.Entry{ID: id, Expect: recipe.Expect{Packages: []string{"x"}}}
 }
@@ -423,7 +423,7 @@ func TestAnEarlierResultStaysUntilTheBuild(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	r := runner(f, out)
-	r.Most, r.Watch = gate.Long, func(lock.Entry) run.Events { return interrupting{stop} }
+	r.Most, r.Watch = gate.Long, func(string) run.Events { return interrupting{stop} }
 	o := r.Run(ctx, []lock.Entry{slow})[0]
 	found, err := filepath.Glob(filepath.Join(dir, "*.whl*"))
 	want := []string{filepath.Join(dir, "x.whl"), filepath.Join(dir, "x.whl.attestations")}

@@ -28,9 +28,12 @@ type watch struct {
 
 var _ Events = (*watch)(nil)
 
-// NewWatch returns events that show the steps of a cell and write their logs below out.
-func NewWatch(out, id string, p *progress.Display) Events {
-	return &watch{dir: filepath.Join(out, id, logDir), id: id, progress: p}
+// Watch returns the events of each cell, which show its steps and write their logs below
+// out.
+func Watch(out string, p *progress.Display) func(id string) Events {
+	return func(id string) Events {
+		return &watch{dir: filepath.Join(out, id, logDir), id: id, progress: p}
+	}
 }
 
 // logDir holds the logs of a cell, below its directory.

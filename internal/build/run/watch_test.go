@@ -32,7 +32,7 @@ func TestLogEndsWithTheError(t *testing.T) {
 		{"done\n", nil, "done\n"},
 	} {
 		dir := t.TempDir()
-		events := run.NewWatch(dir, "tool-1", progress.New(io.Discard, progress.Options{Format: progress.Plain}))
+		events := run.Watch(dir, progress.New(io.Discard, progress.Options{Format: progress.Plain}))("tool-1")
 		if log := events.StepStarted("patch"); c.output != "" {
 			fmt.Fprint(log, c.output)
 		}
@@ -49,7 +49,7 @@ func TestALogReplacesALink(t *testing.T) {
 	log := filepath.Join(dir, run.LogOf("tool-1", "patch"))
 	secret := filepath.Join(dir, "secret")
 	must.Succeed(t, os.WriteFile(secret, []byte("kept"), 0o600), os.MkdirAll(filepath.Dir(log), 0o755), os.Symlink(secret, log))
-	events := run.NewWatch(dir, "tool-1", progress.New(io.Discard, progress.Options{}))
+	events := run.Watch(dir, progress.New(io.Discard, progress.Options{}))("tool-1")
 	fmt.Fprint(events.StepStarted("patch"), "written")
 	events.StepDone("patch", 0, false, nil)
 	data, err := os.ReadFile(secret)
