@@ -132,8 +132,9 @@ func newSession(t *testing.T, b run.Engine) (*build.Setup, plan.Selection) {
 	must.Succeed(t, err)
 	shown := progress.New(io.Discard, progress.Options{})
 	t.Cleanup(shown.Close)
-	s := &build.Setup{Display: shown, Builder: b}
-	s.Version, s.Catalogue, s.Sources = "1.2.3", cat, plan.Sources{Locked: true, Offline: true}
+	s := &build.Setup{Display: shown}
+	s.Builder, s.Version, s.Catalogue = b, "1.2.3", cat
+	s.Sources = plan.Sources{Locked: true, Offline: true}
 	s.Keys = signing.Keys{Home: filepath.Join(dir, "home"), Offline: true, Note: t.Logf}
 	s.Engines = host.Engines{Choice: host.Choice{Jobs: 1}, Daemon: host.FindDaemon(t.Context())}
 	kept, err := store.Open(filepath.Join(s.Keys.Home, "store"))

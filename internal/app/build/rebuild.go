@@ -4,6 +4,8 @@ import (
 	"context"
 	"path/filepath"
 
+	"builder/internal/app/home"
+	"builder/internal/app/host"
 	"builder/internal/app/plan"
 	"builder/internal/base/diag"
 	"builder/internal/build/run"
@@ -21,14 +23,14 @@ func Rebuild(ctx context.Context, s Setup, a artifact.Artifact, b attest.Bundle)
 		return verdict.Verdict{}, diag.Errorf(diag.Drift, "%s was built with other scripts than those of this builder: digest %s, here %s", a.Name, e.Pipeline, plan.Revision()).
 			WithHint("rebuild with the release that built it: %s", b.Provenance.Run.Builder.Version["builder"])
 	}
-	w, err := s.Open(ctx)
+	w, err := home.Open(ctx, s.Keys, s.NoInstall)
 	if err != nil {
 		return verdict.Verdict{}, err
 	}
 	defer w.Close()
 	inputs, err := builtInputs(w, e)
 	if err == nil {
-		err = s.preflight(ctx, []lock.Entry{e})
+		err = host.Preflight(ctx, s.Setup, []lock.Entry{e})
 	}
 	if err != nil {
 		return verdict.Verdict{}, err
@@ -39,5 +41,5 @@ func Rebuild(ctx context.Context, s Setup, a artifact.Artifact, b attest.Bundle)
 		signed = append(signed, artifact.Artifact{Name: f.Name, SHA256: f.Digest["sha256"], Path: filepath.Join(dir, f.Name)})
 	}
 	job := run.Job{Entry: e, Inputs: inputs, Dir: filepath.Join(dir, run.RebuiltDir)}
-	return run.BuildAgain(ctx, s.Sources.Fetcher(w), s.engine(w), job, signed, run.Watch(job.Dir, s.Display)(e.ID))
+	return run.BuildAgain(ctx, s.Sources.Fetcher(w), host.Retrying(s.Setup, w), job, signed, run.Watch(job.Dir, s.Display)(e.ID))
 }

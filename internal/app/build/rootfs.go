@@ -24,7 +24,7 @@ import (
 // WriteStepRootfs writes the file system of an entry's cell at the start of a step to
 // dir, with scripts to work in it. It removes a directory that it made if it fails.
 func WriteStepRootfs(ctx context.Context, s Setup, e lock.Entry, step, dir string) error {
-	w, err := s.Open(ctx)
+	w, err := home.Open(ctx, s.Keys, s.NoInstall)
 	if err != nil {
 		return err
 	}
@@ -36,7 +36,7 @@ func WriteStepRootfs(ctx context.Context, s Setup, e lock.Entry, step, dir strin
 	_, err = os.Lstat(dir)
 	ours := errors.Is(err, fs.ErrNotExist)
 	if err = os.MkdirAll(dir, 0o755); err == nil { // before minutes of work
-		err = s.preflight(ctx, []lock.Entry{e})
+		err = host.Preflight(ctx, s.Setup, []lock.Entry{e})
 	}
 	watch := run.Watch(filepath.Join(dir, "logs"), s.Display)(e.ID)
 	if err == nil {
@@ -134,7 +134,7 @@ func DebugSteps() []string { return pipelines.Names()[1:] }
 func builtInputs(w *home.Workspace, e lock.Entry) ([]artifact.Artifact, error) {
 	var wheels []artifact.Artifact
 	for _, in := range e.Inputs {
-		found, ok, err := w.Results.FindKey(in.Key, filepath.Join(w.Scratch, "inputs", in.Key))
+		found, ok, err := w.Results.Find(in.Key, filepath.Join(w.Scratch, "inputs", in.Key))
 		if err != nil {
 			return nil, err
 		}

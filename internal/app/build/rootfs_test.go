@@ -56,7 +56,8 @@ type noEngine struct{ run.Engine }
 func TestWriteRootfsLeavesNothing(t *testing.T) {
 	shown := progress.New(io.Discard, progress.Options{})
 	t.Cleanup(shown.Close)
-	s := Setup{Display: shown, Builder: noEngine{}}
+	s := Setup{Display: shown}
+	s.Builder = noEngine{}
 	s.Keys.Home, s.Keys.Offline, s.Sources = t.TempDir(), true, plan.Sources{Offline: true, Locked: true}
 	e := lock.Entry{Recipe: "tiny", ID: "tiny-1"}
 	e.Image.Wheels = []pypi.File{{Filename: "tool-1-py3-none-any.whl", SHA256: strings.Repeat("0", 64), Size: 1}}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"builder/internal/app/home"
+	"builder/internal/app/host"
 	"builder/internal/app/plan"
 	"builder/internal/base/diag"
 	"builder/internal/base/size"
@@ -20,7 +21,7 @@ import (
 	"builder/internal/evidence/signing"
 	"builder/internal/gates/gate"
 	"builder/internal/input/store"
-	"builder/internal/machine/host"
+	machine "builder/internal/machine/host"
 	"builder/internal/plan/assemble"
 	"builder/internal/plan/diagnose"
 	"builder/internal/plan/lock"
@@ -66,7 +67,7 @@ func Run(ctx context.Context, s Setup, r RunRequest) (report.Run, error) {
 		s.Keys.Note("no value of %s is unproven: the record has cells of today's inputs with each", r.Recipe.Name)
 		return report.Run{}, nil
 	}
-	w, err := s.Open(ctx)
+	w, err := home.Open(ctx, s.Keys, s.NoInstall)
 	if err != nil {
 		return report.Run{}, err
 	}
@@ -108,7 +109,7 @@ func (c *cellRun) entries(ctx context.Context, drafts []lock.Draft) ([]lock.Entr
 	asm := c.Sources.Assembler(c.Catalogue, c.Keys.Home).Resolving(c.Sources.Resolver(c.Workspace), c.Keys.Note)
 	resolves, err := asm.Resolves(c.Recipe.Name, drafts)
 	if err == nil && resolves {
-		err = c.preflight(ctx, nil) // before the minutes of resolving
+		err = host.Preflight(ctx, c.Setup.Setup, nil) // before the minutes of resolving
 	}
 	if err != nil {
 		return nil, err
@@ -135,11 +136,15 @@ func (c *cellRun) has(e lock.Entry) bool {
 	return ok && run.Answered(found, e, max(c.Most, gate.Container))
 }
 
-// begin starts run.json, checks that the cells can be built, and returns the entries for
-// this run's engine, as far as known. If they cannot be built, run.json has the reason.
+// begin starts run.json with every entry, checks that the cells can be built, and returns
+// the entries for this run's engine, as far as known. If they cannot be built, because the
+// host or the files or images are lacking, run.json has the reason: a cell that waits long
+// for its inputs would report it only then.
 func (c *cellRun) begin(ctx context.Context, entries []lock.Entry) (build []lock.Entry, err error) {
+	begun := report.Run{Builder: c.Version, Engine: c.Engines.Describe(), Started: time.Now()}
 	var foreign []error
 	for _, e := range entries {
+		begun.Cells = append(begun.Cells, report.Cell{ID: e.ID, Key: e.Key(), Recipe: e.Recipe, Axes: e.Axes, Recipes: c.Catalogue.Site, Set: c.set()})
 		foreign = append(foreign, run.Foreign(c.Out, e.ID))
 		if c.builds(e) && len(c.From) == 0 {
 			build = append(build, e)
@@ -148,13 +153,17 @@ func (c *cellRun) begin(ctx context.Context, entries []lock.Entry) (build []lock
 	if err := errors.Join(foreign...); err != nil {
 		return nil, err
 	}
-	if err := c.record(entries); err != nil {
+	if c.rec, err = report.NewRecorder(filepath.Join(c.Out, "run.json"), begun); err != nil {
 		return nil, err
 	}
-	if len(build) > 0 {
-		if err := c.checkInputsExist(ctx, build); err != nil {
-			return nil, errors.Join(err, c.refuse(build, err))
-		}
+	if c.Sources.Offline {
+		err = c.Sources.Fetcher(c.Workspace).Missing(build, home.NoteWriter(c.Keys.Note))
+	}
+	if err == nil && len(build) > 0 {
+		err = host.Preflight(ctx, c.Setup.Setup, build)
+	}
+	if err != nil {
+		return nil, errors.Join(err, c.refuse(build, err))
 	}
 	return build, c.noteUnprovenCells(build)
 }
@@ -180,7 +189,7 @@ func (c *cellRun) noteUnprovenCells(build []lock.Entry) error {
 // runner returns a runner that fetches, builds and judges every entry, and records the
 // outcomes.
 func (c *cellRun) runner(ctx context.Context, entries, build []lock.Entry) run.Runner {
-	engine := c.engine(c.Workspace)
+	engine := host.Retrying(c.Setup.Setup, c.Workspace)
 	var ids []string
 	for _, e := range entries {
 		ids = append(ids, e.ID)
@@ -197,7 +206,7 @@ func (c *cellRun) runner(ctx context.Context, entries, build []lock.Entry) run.R
 	})
 	var fetcher run.Fetcher = files
 	if len(c.From) > 0 {
-		fetcher = checkingFetcher{files, c.preflight}
+		fetcher = checkingFetcher{files, c.Setup.Setup}
 	}
 	jobs := c.Engines.Choice.Jobs
 	if c.Unproven {
@@ -224,12 +233,12 @@ func (c *cellRun) runner(ctx context.Context, entries, build []lock.Entry) run.R
 // published cells, a run knows only when no place has a cell that it must be built.
 type checkingFetcher struct {
 	run.Fetcher
-	preflight func(context.Context, []lock.Entry) error
+	setup host.Setup
 }
 
 // Fetch implements [run.Fetcher].
 func (f checkingFetcher) Fetch(ctx context.Context, e lock.Entry, progress io.Writer) error {
-	if err := f.preflight(ctx, []lock.Entry{e}); err != nil {
+	if err := host.Preflight(ctx, f.setup, []lock.Entry{e}); err != nil {
 		return err
 	}
 	return f.Fetcher.Fetch(ctx, e, progress)
@@ -243,7 +252,7 @@ const perGate = 2 << 30
 // cells on this host. Ranks wait for each other, so there is one more than processors.
 func gatesAtOnce(jobs int) int {
 	n := runtime.NumCPU() + 1
-	if memory, err := host.This().Memory(); err == nil {
+	if memory, err := machine.This().Memory(); err == nil {
 		n = min(n, int(memory/perGate))
 	}
 	return min(4, max(1, n/max(1, jobs)))
@@ -258,17 +267,6 @@ func (c *cellRun) lockOutput(ctx context.Context) (free func(), err error) {
 	return store.Lock(ctx, filepath.Join(c.Out, ".lock"), func() {
 		c.Keys.Note("another run writes to %s: waiting for it (to write elsewhere, use --out DIR)", c.Out)
 	})
-}
-
-// checkInputsExist returns an error if the files or images of the cells to build cannot be had. A
-// cell that waits long for its inputs would report it only then.
-func (c *cellRun) checkInputsExist(ctx context.Context, build []lock.Entry) error {
-	if c.Sources.Offline {
-		if err := c.Sources.Fetcher(c.Workspace).Missing(build, home.NoteWriter(c.Keys.Note)); err != nil {
-			return err
-		}
-	}
-	return c.preflight(ctx, build)
 }
 
 // refuse records the reason why no entry was started.
@@ -298,16 +296,6 @@ func (c *cellRun) finish() (report.Run, error) {
 		c.Keys.Note("%v", err)
 	}
 	return final, nil
-}
-
-// record starts run.json with every chosen cell.
-func (c *cellRun) record(entries []lock.Entry) (err error) {
-	begun := report.Run{Builder: c.Version, Engine: c.Engines.Describe(), Started: time.Now()}
-	for _, e := range entries {
-		begun.Cells = append(begun.Cells, report.Cell{ID: e.ID, Key: e.Key(), Recipe: e.Recipe, Axes: e.Axes, Recipes: c.Catalogue.Site, Set: c.set()})
-	}
-	c.rec, err = report.NewRecorder(filepath.Join(c.Out, "run.json"), begun)
-	return err
 }
 
 // set returns the values of --set for the commands of the pages.

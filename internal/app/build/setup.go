@@ -3,12 +3,7 @@
 package build
 
 import (
-	"context"
-
-	"builder/internal/app/home"
 	"builder/internal/app/host"
-	"builder/internal/build/run"
-	"builder/internal/plan/lock"
 	"builder/internal/view/progress"
 )
 
@@ -16,24 +11,4 @@ import (
 type Setup struct {
 	host.Setup
 	Display *progress.Display // receives the events of cells; required by verbs that build
-
-	// Builder replaces the engines; nil outside tests. With it the host is not checked.
-	Builder run.Engine
-}
-
-// engine returns the engine that builds the cells of a run.
-func (s Setup) engine(w *home.Workspace) *run.Retrying {
-	if s.Builder == nil {
-		return host.Retrying(s.Setup, w)
-	}
-	up := func(context.Context) (run.Engine, error) { return s.Builder, nil }
-	return &run.Retrying{Name: "here", Up: up, Prune: func(context.Context) error { return nil }, Note: s.Keys.Note}
-}
-
-// preflight returns an error if this host cannot build the entries.
-func (s Setup) preflight(ctx context.Context, entries []lock.Entry) error {
-	if s.Builder != nil {
-		return nil
-	}
-	return host.Preflight(ctx, s.Setup, entries)
 }

@@ -69,7 +69,7 @@ func Export(ctx context.Context, s Setup, x ExportRequest) (Exported, error) {
 	if err != nil {
 		return Exported{}, err
 	}
-	w, err := s.Open(ctx)
+	w, err := home.Open(ctx, s.Keys, s.NoInstall)
 	if err != nil {
 		return Exported{}, err
 	}
@@ -184,7 +184,7 @@ type Imported struct {
 // Import reads the files exported by another machine into the store. On an error it still
 // returns everything it imported, and joins all errors.
 func Import(ctx context.Context, s Setup, paths []string) (done Imported, err error) {
-	w, err := s.Open(ctx)
+	w, err := home.Open(ctx, s.Keys, s.NoInstall)
 	if err != nil {
 		return done, err
 	}

@@ -51,6 +51,9 @@ func Engine(ctx context.Context, s Setup, w *home.Workspace) (*pipelines.Engine,
 // up returns the engine. If builder manages the engine, up starts it when it is not
 // running.
 func (e *engine) up(ctx context.Context) (run.Engine, error) {
+	if e.Builder != nil {
+		return e.Builder, nil
+	}
 	e.starting.Lock()
 	defer e.starting.Unlock()
 	var err error
@@ -117,11 +120,10 @@ func (e *engine) renew(ctx context.Context) error {
 
 // prune makes an engine that builder bounds collect its cache.
 func (e *engine) prune(ctx context.Context) error {
-	p, err := e.up(ctx)
-	if err != nil || e.wakes == nil {
+	if _, err := e.up(ctx); err != nil || e.wakes == nil {
 		return err
 	}
-	return pipelines.Prune(ctx, p.Address, p.CLI)
+	return pipelines.Prune(ctx, e.chosen.Address, e.chosen.CLI)
 }
 
 // ccache returns the path of the compiler cache program, or "" if it was not requested.

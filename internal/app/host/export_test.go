@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"builder/internal/app/home"
 	"builder/internal/base/diag"
 	"builder/internal/input/oci"
 	"builder/internal/input/store"
@@ -23,7 +24,7 @@ func TestAnExportedImageStaysInTheStore(t *testing.T) {
 	note := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
 	var s Setup
 	s.Keys.Home, s.Keys.Note, s.Sources.Registries = t.TempDir(), note, mirrors
-	w, err := s.Open(t.Context())
+	w, err := home.Open(t.Context(), s.Keys, s.NoInstall)
 	must.Succeed(t, err)
 	defer w.Close()
 	entries := []lock.Entry{ours(held), ours(held)}

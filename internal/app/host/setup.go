@@ -14,6 +14,7 @@ import (
 	"builder/internal/base/size"
 	"builder/internal/build/daemon"
 	"builder/internal/build/native"
+	"builder/internal/build/run"
 	"builder/internal/machine/host"
 )
 
@@ -22,6 +23,9 @@ type Setup struct {
 	plan.Setup
 	Version string // of builder
 	Engines Engines
+
+	// Builder replaces the engines; nil outside tests. With it the host is not checked.
+	Builder run.Engine
 }
 
 // Engines are the settings for the engine of an invocation.

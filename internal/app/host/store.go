@@ -79,7 +79,7 @@ type StoreCheck struct {
 // VerifyStore reads every file and removes damaged ones. Damaged is nil if it did not
 // read all files.
 func VerifyStore(ctx context.Context, s Setup) (StoreCheck, error) {
-	w, err := s.Open(ctx)
+	w, err := home.Open(ctx, s.Keys, s.NoInstall)
 	if err != nil {
 		return StoreCheck{}, err
 	}

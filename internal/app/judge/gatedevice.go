@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"builder/internal/app/build"
+	"builder/internal/app/home"
 	"builder/internal/base/diag"
 	"builder/internal/gates/device"
 	"builder/internal/gates/gate"
@@ -125,7 +126,7 @@ func (b *gateRun) prepareGPUs(ctx context.Context) error {
 // isolate finds the way to run artifacts on this host: without the user's home, keys and
 // sockets.
 func (b *gateRun) isolate(ctx context.Context) (guest.Guest, error) {
-	w, err := b.Open(ctx)
+	w, err := home.Open(ctx, b.Keys, b.NoInstall)
 	if err != nil {
 		return guest.Guest{}, err
 	}
@@ -213,7 +214,7 @@ func (b *gateRun) testsTree(ctx context.Context, s subject.Subject, framework ga
 	if framework == nil || pin.SHA256 == "" || !slices.ContainsFunc(gate.All(), runs) {
 		return "", nil
 	}
-	w, err := b.Open(ctx)
+	w, err := home.Open(ctx, b.Keys, b.NoInstall)
 	if err != nil {
 		return "", err
 	}

@@ -20,7 +20,7 @@ import (
 // name and all findings joined into one error. With fetch it downloads sources missing
 // from the store. If a recipe cannot be audited, Audit returns no reports.
 func Audit(ctx context.Context, s Setup, rs []*recipe.Recipe, fetch bool) (map[string]audit.Report, error) {
-	w, err := s.Open(ctx)
+	w, err := home.Open(ctx, s.Keys, s.NoInstall)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +58,7 @@ func Audit(ctx context.Context, s Setup, rs []*recipe.Recipe, fetch bool) (map[s
 
 // PatchAsDiff returns the named patch as a diff for upstream.
 func PatchAsDiff(ctx context.Context, s Setup, rs []*recipe.Recipe, name string) (string, error) {
-	w, err := s.Open(ctx)
+	w, err := home.Open(ctx, s.Keys, s.NoInstall)
 	if err != nil {
 		return "", err
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"builder/internal/app/home"
 	"builder/internal/base/diag"
 	"builder/internal/plan/assemble"
 	"builder/internal/plan/catalogue"
@@ -157,7 +158,7 @@ func updateLock(ctx context.Context, s Setup, r LockRequest) (LockResult, error)
 		}
 		u.Drop = func(own lock.File) lock.File { return own.Unneeded(all) }
 	}
-	w, err := s.Open(ctx)
+	w, err := home.Open(ctx, s.Keys, s.NoInstall)
 	if err != nil {
 		return LockResult{}, err
 	}

@@ -3,9 +3,6 @@
 package plan
 
 import (
-	"context"
-
-	"builder/internal/app/home"
 	"builder/internal/base/regular"
 	"builder/internal/build/native"
 	"builder/internal/evidence/signing"
@@ -20,11 +17,6 @@ type Setup struct {
 	Sources   Sources
 	Keys      signing.Keys
 	NoInstall bool // never install host packages
-}
-
-// Open opens the store of the home. The caller closes it.
-func (s Setup) Open(ctx context.Context) (*home.Workspace, error) {
-	return home.Open(ctx, s.Keys, s.NoInstall)
 }
 
 // Revision is a digest of the parts of a build outside the recipe: the scripts of the

@@ -6,7 +6,6 @@
 package results
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,13 +23,11 @@ import (
 	"builder/internal/plan/lock"
 )
 
-// Results implements [run.Finder] on a store.
+// Results are the results in a store.
 type Results struct {
 	store *store.Store
 	keys  *signing.Keys // nil checks and makes no signature
 }
-
-var _ run.Finder = (*Results)(nil)
 
 // New returns the results in s without a check of their signatures, for listing and
 // cleaning up. To decide by results, use [Signed].
@@ -161,12 +158,7 @@ func decode(record []byte) (run.Result, error) {
 
 // Find copies the artifacts of a known result into dir. It checks their digests first.
 // With a damaged file the result does not count and the cell is built again.
-func (r *Results) Find(_ context.Context, e lock.Entry, dir string) (run.Result, bool, error) {
-	return r.FindKey(e.Key(), dir)
-}
-
-// FindKey is Find for a caller with only the key of an entry.
-func (r *Results) FindKey(key, dir string) (run.Result, bool, error) {
+func (r *Results) Find(key, dir string) (run.Result, bool, error) {
 	found, ok := r.Known(key)
 	if !ok {
 		r.tell(key)

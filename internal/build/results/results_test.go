@@ -72,7 +72,7 @@ func has(r *results.Results, key string) bool {
 func absent(t *testing.T, r *results.Results, e lock.Entry) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "out")
-	got, ok, err := r.Find(t.Context(), e, dir)
+	got, ok, err := r.Find(e.Key(), dir)
 	check.That(t, !ok && err == nil, "found %+v, %v", got, err)
 	_, err = os.Stat(dir)
 	check.That(t, errors.Is(err, fs.ErrNotExist), "something was laid out: %v", err)
@@ -91,7 +91,7 @@ func TestKeepAndFind(t *testing.T) {
 		"has it: %v, has another: %v", has(r, e.Key()), has(r, entry("other").Key()))
 	dir := filepath.Join(t.TempDir(), "out", "cell")
 	for range 2 { // the second time all files are in place
-		got, ok, err := r.Find(t.Context(), e, dir)
+		got, ok, err := r.Find(e.Key(), dir)
 		must.Hold(t, ok && err == nil, "%v, %v", ok, err)
 		for i := range want.Artifacts {
 			want.Artifacts[i].Path, want.Artifacts[i].Key = filepath.Join(dir, want.Artifacts[i].Name), e.Key()
@@ -115,7 +115,7 @@ func TestTheLastResultStands(t *testing.T) {
 	dir := t.TempDir()
 	for _, content := range []string{"first", "second", "first"} {
 		keep(t, r, entry("cell"), made(t, content))
-		got, ok, err := r.Find(t.Context(), entry("cell"), dir)
+		got, ok, err := r.Find(entry("cell").Key(), dir)
 		must.Hold(t, ok && err == nil, "%v, %v", ok, err)
 		// A file of an earlier run in the same place is replaced.
 		if data, err := os.ReadFile(got.Artifacts[0].Path); err != nil || string(data) != content {
@@ -129,10 +129,10 @@ func TestWhatIsFoundIsTheUsers(t *testing.T) {
 	r, _ := open(t, t.TempDir())
 	keep(t, r, entry("cell"), made(t, "wheel"))
 	dir := t.TempDir()
-	got, _, err := r.Find(t.Context(), entry("cell"), dir)
+	got, _, err := r.Find(entry("cell").Key(), dir)
 	must.Succeed(t, err)
 	must.Succeed(t, os.WriteFile(got.Artifacts[0].Path, []byte("mine"), 0o644))
-	got, ok, err := r.Find(t.Context(), entry("cell"), dir)
+	got, ok, err := r.Find(entry("cell").Key(), dir)
 	must.Hold(t, ok && err == nil, "%v, %v", ok, err)
 	if data, err := os.ReadFile(got.Artifacts[0].Path); err != nil || string(data) != "wheel" {
 		t.Errorf("%q, %v", data, err)
@@ -191,7 +191,7 @@ func TestDamagedArtifactsAreNoResults(t *testing.T) {
 			check.That(t, !has(r, e.Key()), "has it after it was found damaged")
 			if name != "a directory" {
 				keep(t, r, e, made(t, "intact", "wheel"))
-				if _, ok, err := r.Find(t.Context(), e, t.TempDir()); !ok || err != nil {
+				if _, ok, err := r.Find(e.Key(), t.TempDir()); !ok || err != nil {
 					t.Errorf("not mended by the next build: %v, %v", ok, err)
 				}
 			}
@@ -228,7 +228,7 @@ func TestFindWhereItCannotWrite(t *testing.T) {
 	taken := t.TempDir()
 	must.Succeed(t, os.MkdirAll(filepath.Join(taken, "a-0.whl", "x"), 0o755))
 	for _, dir := range []string{file, filepath.Join(file, "below"), taken} {
-		if _, ok, err := r.Find(t.Context(), entry("cell"), dir); ok || err == nil {
+		if _, ok, err := r.Find(entry("cell").Key(), dir); ok || err == nil {
 			t.Errorf("%s: %v, %v", dir, ok, err)
 		}
 	}
@@ -273,7 +273,7 @@ func TestAResultOfOtherGatesIsNoResult(t *testing.T) {
 		r, e, result := signed(s, key, &notes), entry("cell"), made(t, "wheel")
 		result.Gates = gates
 		keep(t, r, e, result)
-		_, ok, err := r.Find(t.Context(), e, filepath.Join(t.TempDir(), "out"))
+		_, ok, err := r.Find(e.Key(), filepath.Join(t.TempDir(), "out"))
 		check.That(t, ok == counts && has(r, e.Key()) == counts && err == nil, "%q: %v, %v", gates, ok, err)
 		told := len(notes) == 1 && strings.Contains(notes[0], "the gates of this one have to run")
 		check.That(t, told != counts, "%q: told %q", gates, notes)
@@ -323,7 +323,7 @@ func TestAForgedRecordIsNoResult(t *testing.T) {
 				t.Errorf("what it names cannot be listed: %v, %v", keys, err)
 			}
 			keep(t, r, e, made(t, "good"))
-			if _, ok, err := r.Find(t.Context(), e, filepath.Join(t.TempDir(), "out")); !ok || err != nil {
+			if _, ok, err := r.Find(e.Key(), filepath.Join(t.TempDir(), "out")); !ok || err != nil {
 				t.Errorf("of its own: %v, %v", ok, err)
 			}
 		})

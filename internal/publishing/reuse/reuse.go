@@ -41,7 +41,7 @@ var _ run.Finder = Finder{}
 
 // Find implements [run.Finder].
 func (f Finder) Find(ctx context.Context, e lock.Entry, dir string) (run.Result, bool, error) {
-	found, ok, err := f.Results.Find(ctx, e, dir)
+	found, ok, err := f.Results.Find(e.Key(), dir)
 	if ok || err != nil || len(f.Places) == 0 {
 		return found, ok, err
 	}
@@ -57,7 +57,7 @@ func (f Finder) Find(ctx context.Context, e lock.Entry, dir string) (run.Result,
 			f.Note("%s: %v", e.ID, err)
 			continue
 		}
-		found, ok, err := f.Results.Find(ctx, e, dir)
+		found, ok, err := f.Results.Find(e.Key(), dir)
 		found.From = report.Registry
 		return found, ok, err
 	}
