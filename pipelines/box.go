@@ -148,7 +148,7 @@ func (c *cell) tests(ctx context.Context, file string) (gate.Box, error) {
 		WithMountedFile(uvPath, c.client.Host().File(c.UV)).
 		WithMountedDirectory("/wheels", wheels).
 		WithMountedDirectory("/source", tree)
-	ctr, _, err = c.exec(ctx, ctr, installCaps, shell(script))
+	ctr, _, err = c.exec(ctx, ctr, firstTime, installCaps, shell(script))
 	if err != nil {
 		return nil, err
 	}
@@ -159,7 +159,7 @@ func (c *cell) tests(ctx context.Context, file string) (gate.Box, error) {
 // unfold unpacks the only folder of an archive and sets BUILDER_TREE to its path.
 func (s *session) unfold(ctx context.Context, ctr *dagger.Container, archive string) (*dagger.Container, error) {
 	at := "/artifact/" + filepath.Base(archive)
-	ctr, _, err := s.exec(ctx, ctr.WithMountedFile(at, s.client.Host().File(archive)), noCaps, shell(untar(at, treeDir)))
+	ctr, _, err := s.exec(ctx, ctr.WithMountedFile(at, s.client.Host().File(archive)), firstTime, noCaps, shell(untar(at, treeDir)))
 	if err != nil {
 		return nil, err
 	}

@@ -54,11 +54,11 @@ func usesCcache(program, turn string) bool { return program != "" && turn == fir
 
 // execCcached runs a script with the compiler cache of its container, and counts the hits.
 func execCcached(ctx context.Context, s *session, ctr *dagger.Container, script string) (built *dagger.Container, counted string, err error) {
-	built, _, err = s.exec(ctx, ctr, noCaps, shell(ccacheScript+script))
+	built, _, err = s.exec(ctx, ctr, firstTime, noCaps, shell(ccacheScript+script))
 	if err != nil {
 		return nil, "", err
 	}
-	_, said, err := s.exec(ctx, built, noCaps, []string{ccachePath, "--print-log-stats"})
+	_, said, err := s.exec(ctx, built, firstTime, noCaps, []string{ccachePath, "--print-log-stats"})
 	if err != nil && diag.CodeOf(err) != diag.Build { // the step may have damaged the log
 		return nil, "", err
 	}

@@ -71,7 +71,7 @@ func (c *cell) export(ctx context.Context, container *dagger.Container, dir stri
 // ones, before it is written to this host. It looks with the Python of a container that the
 // build has not changed, but for the output.
 func measure(ctx context.Context, s *session, ctr *dagger.Container, python string) error {
-	_, said, err := s.exec(ctx, ctr, noCaps, []string{python, "-I", "-c", script("dist.py"), distDir})
+	_, said, err := s.exec(ctx, ctr, firstTime, noCaps, []string{python, "-I", "-c", script("dist.py"), distDir})
 	if err != nil {
 		return leftNone(err)
 	}

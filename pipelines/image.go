@@ -46,7 +46,7 @@ func (m images) proven(ctx context.Context, img lock.Image) (*dagger.Container, 
 	}
 	ctr = withEnv(ctr, img.Env)
 	if img.Setup != "" {
-		if ctr, _, err = m.exec(ctx, ctr, installCaps, shell(img.Setup)); err != nil {
+		if ctr, _, err = m.exec(ctx, ctr, firstTime, installCaps, shell(img.Setup)); err != nil {
 			return nil, err
 		}
 	}
@@ -77,7 +77,7 @@ func (m images) rootfs(ctx context.Context, img lock.Image) (*dagger.Container, 
 	ctr = ctr.Import(m.client.Host().File(archive))
 	m.tools = ctr.Rootfs()
 	ctr = setEnv(ctr, "PATH", img.Env["PATH"]).WithMountedDirectory("/debs", debs)
-	ctr, _, err = m.exec(ctx, ctr, installCaps, shell(deb.InstallScript(img.Pin.Packages, "/debs")))
+	ctr, _, err = m.exec(ctx, ctr, firstTime, installCaps, shell(deb.InstallScript(img.Pin.Packages, "/debs")))
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +97,7 @@ func (m images) withCPython(ctx context.Context, ctr *dagger.Container, python *
 		return nil, err
 	}
 	const at = "/cpython.tar"
-	ctr, _, err = m.exec(ctx, m.writable(ctr, image.CPythonDir).WithMountedFile(at, m.client.Host().File(archive)), installCaps, shell("tar -C / -xf "+at+"\n"+
+	ctr, _, err = m.exec(ctx, m.writable(ctr, image.CPythonDir).WithMountedFile(at, m.client.Host().File(archive)), firstTime, installCaps, shell("tar -C / -xf "+at+"\n"+
 		// Gates cannot write here, so every start would compile the standard library.
 		image.CPythonDir+"/bin/python"+python.Minor()+" -m compileall -q -j 0 --invalidation-mode unchecked-hash -x '/(test|tests|idlelib|lib2to3)/' "+image.CPythonDir+"/lib/python"+python.Minor()))
 	if err != nil {
@@ -213,7 +213,7 @@ func probe(ctx context.Context, s *session, ctr *dagger.Container, img lock.Imag
 	for _, name := range names {
 		fmt.Fprintf(&sh, "printf '%%s\\t%%s\\n' %s \"$( (%s) 2>/dev/null | tr '\\n\\t' '  ')\"\n", name, img.Provides[name].Probe)
 	}
-	_, out, err := s.exec(ctx, ctr, noCaps, []string{"sh", "-c", sh.String()})
+	_, out, err := s.exec(ctx, ctr, firstTime, noCaps, []string{"sh", "-c", sh.String()})
 	if err != nil {
 		return err
 	}

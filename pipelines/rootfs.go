@@ -52,7 +52,7 @@ func (e *Engine) Rootfs(ctx context.Context, job run.Job, before string, events 
 func unpack(ctx context.Context, s *session, container *dagger.Container, scratch, dir string) error {
 	const inside = "/builder-rootfs.tar"
 	pack := "tar --one-file-system --numeric-owner -C / -c -f " + inside + " --exclude=." + inside + " .\n"
-	done, _, err := s.exec(ctx, container, installCaps, shell(pack))
+	done, _, err := s.exec(ctx, container, firstTime, installCaps, shell(pack))
 	if err != nil {
 		return err
 	}

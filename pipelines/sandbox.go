@@ -99,13 +99,8 @@ const firstTime = "guest"
 func nextTime() string { return fmt.Sprintf("again-%d", time.Now().UnixNano()) }
 
 // exec runs one command of a step as a guest and returns the new container and the
-// output. Cached output goes to the step's log too.
-func (s *session) exec(ctx context.Context, ctr *dagger.Container, caps string, args []string) (*dagger.Container, string, error) {
-	return s.execNamed(ctx, ctr, firstTime, caps, args)
-}
-
-// execNamed is exec with a name; see [session.guest].
-func (s *session) execNamed(ctx context.Context, ctr *dagger.Container, name, caps string, args []string) (*dagger.Container, string, error) {
+// output. Cached output goes to the step's log too. [session.guest] explains name.
+func (s *session) exec(ctx context.Context, ctr *dagger.Container, name, caps string, args []string) (*dagger.Container, string, error) {
 	start := time.Now()
 	// Sync comes first. If only the output of an exec was requested, a later request
 	// for its files runs it again.

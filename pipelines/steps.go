@@ -35,7 +35,7 @@ func packagesStep(ctx context.Context, c *cell, ctr *dagger.Container) (*dagger.
 	}
 	asked := withEnv(ctr, buildEnv(c.entry))
 	return ctr, gate.AskFramework(c.entry.Expect, func(args ...string) (string, error) {
-		_, output, err := c.exec(ctx, asked, noCaps, append([]string{venvOf(c.entry.Image) + "/bin/python"}, args...))
+		_, output, err := c.exec(ctx, asked, firstTime, noCaps, append([]string{venvOf(c.entry.Image) + "/bin/python"}, args...))
 		return output, err
 	})
 }
@@ -74,7 +74,7 @@ func (m images) withPackages(ctx context.Context, ctr *dagger.Container, img loc
 	ctr = m.writable(ctr, append(dirs, venv)...).
 		WithMountedFile(uvPath, m.client.Host().File(m.UV)).
 		WithMountedDirectory("/wheels", wheels)
-	ctr, _, err = m.exec(ctx, ctr, installCaps, args)
+	ctr, _, err = m.exec(ctx, ctr, firstTime, installCaps, args)
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +102,7 @@ func venvOf(img lock.Image) string {
 // install installs a wheel into the virtual environment of a container with uv.
 func (s *session) install(ctx context.Context, ctr *dagger.Container, venv, wheel string) (*dagger.Container, error) {
 	at := "/artifact/" + filepath.Base(wheel)
-	ctr, _, err := s.exec(ctx, ctr.WithMountedFile(at, s.client.Host().File(wheel)), installCaps, shell(installScript(venv, "'"+at+"'")))
+	ctr, _, err := s.exec(ctx, ctr.WithMountedFile(at, s.client.Host().File(wheel)), firstTime, installCaps, shell(installScript(venv, "'"+at+"'")))
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +129,7 @@ func sourceStep(ctx context.Context, c *cell, ctr *dagger.Container) (*dagger.Co
 		unpack := `mkdir -p "$1" "$2"; exec "$3" -I -c "$4" "$5" "$1"`
 		args = append(shell(unpack), "unpack", sourceDir, distDir, c.entry.Image.Python, script("unpack.py"), archive)
 	}
-	ctr, _, err = c.exec(ctx, ctr.WithMountedDirectory("/source", src), noCaps, args)
+	ctr, _, err = c.exec(ctx, ctr.WithMountedDirectory("/source", src), firstTime, noCaps, args)
 	if err != nil {
 		return nil, err
 	}
@@ -181,7 +181,7 @@ func unpatched(recipe, name string, err error) error {
 func canaryStep(ctx context.Context, c *cell, ctr *dagger.Container) (*dagger.Container, error) {
 	img := c.entry.Image
 	// The answer of another time, from the engine's cache, says nothing about this build.
-	_, seen, err := c.execNamed(ctx, ctr, nextTime(), noCaps, []string{img.Python, "-I", "-c", script("canary.py")})
+	_, seen, err := c.exec(ctx, ctr, nextTime(), noCaps, []string{img.Python, "-I", "-c", script("canary.py")})
 	if err != nil {
 		return nil, fmt.Errorf("the network can be reached, the run or the host can be told from another, or the canary could not try: %w", err)
 	}
@@ -196,7 +196,7 @@ func buildStep(ctx context.Context, c *cell, ctr *dagger.Container) (built *dagg
 		ctr = mountCcache(ctr, c.client, c.Ccache, ccacheVolume(c.entry))
 		built, c.ccache, err = execCcached(ctx, c.session, ctr, c.entry.Script)
 	} else {
-		built, _, err = c.execNamed(ctx, ctr, c.turn, noCaps, shell(c.entry.Script))
+		built, _, err = c.exec(ctx, ctr, c.turn, noCaps, shell(c.entry.Script))
 	}
 	return built, err
 }
