@@ -130,8 +130,7 @@ func (f *Fetcher) Fetch(ctx context.Context, e lock.Entry, progress io.Writer) e
 
 // bring brings absent files into the store, from places that it finds for each.
 func (f *Fetcher) bring(ctx context.Context, absent []want, progress io.Writer) error {
-	f.place(absent)
-	if err := f.locate(ctx, absent); err != nil {
+	if err := f.place(ctx, absent); err != nil {
 		return err
 	}
 	scratch, err := os.MkdirTemp(f.Scratch, "source-*")
@@ -207,9 +206,11 @@ func offlineFault(all []want) error {
 	return fault.WithHint("run once without --offline, or copy the inputs with `builder store export` and `builder store import`")
 }
 
-// place sets the places known without a query: the user's own, then the Debian pools and
-// the places of a CPython.
-func (f *Fetcher) place(all []want) {
+// place sets the places of files: the user's own, then the Debian pools and the places of
+// a CPython. It asks uv for the addresses of index files without such a place, which are
+// not saved.
+func (f *Fetcher) place(ctx context.Context, all []want) error {
+	var unknown []pypi.File
 	for i, w := range all {
 		urls := f.Overrides[w.name]
 		if w.pool != "" {
@@ -221,15 +222,7 @@ func (f *Fetcher) place(all []want) {
 		for _, url := range urls {
 			all[i].from = append(all[i].from, store.Place(url))
 		}
-	}
-}
-
-// locate asks uv for the addresses of index files without a known place. The addresses
-// are not saved.
-func (f *Fetcher) locate(ctx context.Context, all []want) error {
-	var unknown []pypi.File
-	for _, w := range all {
-		if w.file.SHA256 != "" && len(w.from) == 0 {
+		if w.file.SHA256 != "" && len(all[i].from) == 0 {
 			unknown = append(unknown, w.file)
 		}
 	}
