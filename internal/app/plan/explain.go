@@ -139,7 +139,7 @@ func refusal(ctx context.Context, s Setup, of Selection, cells []matrix.Cell) er
 	if asm.Forbids == "" && len(s.Sources.Overrides) == 0 {
 		return nil
 	}
-	drafts, err := assemble.Draft(s.Catalogue, of.Recipe, cells)
+	drafts, err := assemble.Draft(s.Catalogue, cells)
 	if err != nil {
 		return err
 	}

@@ -50,7 +50,8 @@ func checkLock(ctx context.Context, s Setup, r LockRequest) (LockResult, error) 
 	if r.Every {
 		err = result.cover(ctx, asm, f, drafts)
 	} else {
-		_, err = asm.Pinned(r.Recipe.Name, r.Filter, drafts, f)
+		_, err = lock.Assemble(drafts, f, asm.Revision)
+		err = asm.HintPins(err, r.Recipe.Name, r.Filter)
 	}
 	if err != nil {
 		return LockResult{}, err

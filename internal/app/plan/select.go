@@ -116,7 +116,7 @@ func Drafts(ctx context.Context, s Setup, of Selection) ([]lock.Draft, error) {
 	if err != nil {
 		return nil, err
 	}
-	return assemble.Draft(s.Catalogue, of.Recipe, cells)
+	return assemble.Draft(s.Catalogue, cells)
 }
 
 // unproven returns few of the cells, which hold the values that no proven cell of today's

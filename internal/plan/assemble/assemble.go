@@ -27,11 +27,11 @@ func Choose(cat catalogue.Catalogue, r *recipe.Recipe, chosen matrix.Filter) ([]
 	if err != nil {
 		return nil, err
 	}
-	return Draft(cat, r, cells)
+	return Draft(cat, cells)
 }
 
-// Draft drafts cells of a recipe.
-func Draft(cat catalogue.Catalogue, r *recipe.Recipe, cells []matrix.Cell) ([]lock.Draft, error) {
+// Draft drafts cells.
+func Draft(cat catalogue.Catalogue, cells []matrix.Cell) ([]lock.Draft, error) {
 	var drafts []lock.Draft
 	var errs []error
 	for _, cell := range cells {
@@ -68,9 +68,9 @@ func (a *Assembler) Entries(ctx context.Context, r *recipe.Recipe, chosen matrix
 	if err != nil {
 		return nil, err
 	}
-	entries, err := a.Pinned(r.Name, chosen, drafts, f)
+	entries, err := lock.Assemble(drafts, f, a.Revision)
 	if err != nil {
-		return nil, err
+		return nil, a.HintPins(err, r.Name, chosen)
 	}
 	var before []lock.Entry
 	for i, d := range drafts {
@@ -115,19 +115,17 @@ func (a *Assembler) read(ctx context.Context, recipe string, drafts []lock.Draft
 	return done.After, err
 }
 
-// Pinned returns the entries of a recipe's drafts made from the lock f, without their
-// input cells. If f lacks a pin, the error names the pin and the command to add it.
-func (a *Assembler) Pinned(recipe string, chosen matrix.Filter, drafts []lock.Draft, f lock.File) ([]lock.Entry, error) {
-	entries, err := lock.Assemble(drafts, f, a.Revision)
+// HintPins adds the command that pins the chosen cells to an error about missing pins.
+func (a *Assembler) HintPins(err error, recipe string, chosen matrix.Filter) error {
 	e, ok := errors.AsType[*diag.Error](err)
 	if !ok || e.Code != diag.Drift {
-		return entries, err
+		return err
 	}
 	hint := "run `" + a.Locks.PinCommand(recipe, chosen) + "`"
 	if a.Forbids != "" {
 		hint += ", or allow names to be resolved with " + a.Forbids + "=false"
 	}
-	return nil, e.WithHint("%s", hint)
+	return e.WithHint("%s", hint)
 }
 
 // Inputs returns the inputs of a cell and the entries that make them.

@@ -51,11 +51,47 @@ type SourceNeed struct {
 // NewDraft returns the draft of a cell. It reports all errors together. Change no list or
 // map of a draft: the recipe and the catalogue share it.
 func NewDraft(c matrix.Cell, cat Catalogue) (Draft, error) {
-	d, settings, err := cat.begin(c)
+	d, s, err := cat.begin(c)
 	if err != nil {
 		return Draft{}, err
 	}
-	return d.expand(settings, cat.Patches[c.Recipe.Name])
+	var errs []error
+	for _, b := range s.Expect.Behaviour {
+		errs = append(errs, b.Fault())
+	}
+	env, err1 := subst.Deep(s.Env, d.Vars)
+	inputs, err2 := subst.Deep(s.Inputs, d.Vars)
+	requires, err3 := subst.Deep(s.Requires, d.Vars)
+	expect, err4 := subst.Deep(s.Expect, d.Vars)
+	errs = append(errs, err1, err2, err3, err4)
+	if errors.Join(errs...) == nil { // a name without a value leaves an empty text
+		errs = append(errs, c.Recipe.GatesFault(s.Expect.Gates, expect.Gates))
+	}
+	if env == nil {
+		env = map[string]string{} // an entry has no null
+	}
+	s.Env, s.Inputs, s.Requires, s.Expect = env, inputs, requires, expect
+	d.Settings = s
+
+	source, err := sourceOf(c.Recipe.Source, s.From, d.Vars)
+	errs = append(errs, err, s.StockFault())
+	tests, err := testsOf(c.Recipe.Source, s, d.Vars)
+	errs = append(errs, err)
+	choices, err := patch.Select(cat.Patches[c.Recipe.Name], d.Vars)
+	if err != nil {
+		err = fmt.Errorf("recipe %s: %w", c.Recipe.Name, err)
+	}
+	if err := errors.Join(c.Recipe.Fault(errors.Join(errs...)), err); err != nil {
+		return Draft{}, err
+	}
+	d.Source, d.Tests, d.Patches = source, tests, choices
+	if source.Kind == recipe.Git {
+		return d, nil // the pin has the date of the commit
+	}
+	if d.Epoch, err = released(c.Recipe, source.Version); err != nil {
+		return Draft{}, c.Recipe.FaultAt("source.released", err)
+	}
+	return d, nil
 }
 
 // Facts returns the names that patches of a cell may use: its axes and the facts of its
@@ -141,46 +177,6 @@ func (d Draft) agree() error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-func (d Draft) expand(s recipe.Settings, patches []patch.Patch) (Draft, error) {
-	var errs []error
-	for _, b := range s.Expect.Behaviour {
-		errs = append(errs, b.Fault())
-	}
-	env, err1 := subst.Deep(s.Env, d.Vars)
-	inputs, err2 := subst.Deep(s.Inputs, d.Vars)
-	requires, err3 := subst.Deep(s.Requires, d.Vars)
-	expect, err4 := subst.Deep(s.Expect, d.Vars)
-	errs = append(errs, err1, err2, err3, err4)
-	if errors.Join(errs...) == nil { // a name without a value leaves an empty text
-		errs = append(errs, d.Cell.Recipe.GatesFault(s.Expect.Gates, expect.Gates))
-	}
-	if env == nil {
-		env = map[string]string{} // an entry has no null
-	}
-	s.Env, s.Inputs, s.Requires, s.Expect = env, inputs, requires, expect
-	d.Settings = s
-
-	source, err := sourceOf(d.Cell.Recipe.Source, s.From, d.Vars)
-	errs = append(errs, err, s.StockFault())
-	tests, err := testsOf(d.Cell.Recipe.Source, s, d.Vars)
-	errs = append(errs, err)
-	choices, err := patch.Select(patches, d.Vars)
-	if err != nil {
-		err = fmt.Errorf("recipe %s: %w", d.Cell.Recipe.Name, err)
-	}
-	if err := errors.Join(d.Cell.Recipe.Fault(errors.Join(errs...)), err); err != nil {
-		return Draft{}, err
-	}
-	d.Source, d.Tests, d.Patches = source, tests, choices
-	if source.Kind == recipe.Git {
-		return d, nil // the pin has the date of the commit
-	}
-	if d.Epoch, err = released(d.Cell.Recipe, source.Version); err != nil {
-		return Draft{}, d.Cell.Recipe.FaultAt("source.released", err)
-	}
-	return d, nil
 }
 
 // released returns the release date of a version, in seconds. It is the
