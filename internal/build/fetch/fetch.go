@@ -128,7 +128,8 @@ func (f *Fetcher) Fetch(ctx context.Context, e lock.Entry, progress io.Writer) e
 	return f.bring(ctx, absent, progress)
 }
 
-// bring brings absent files into the store, from places that it finds for each.
+// bring brings absent files into the store, several at a time, from places that it finds
+// for each. If ctx ends, it returns one error and not one for each file.
 func (f *Fetcher) bring(ctx context.Context, absent []want, progress io.Writer) error {
 	if err := f.place(ctx, absent); err != nil {
 		return err
@@ -141,7 +142,24 @@ func (f *Fetcher) bring(ctx context.Context, absent []want, progress io.Writer) 
 	if err := f.make(ctx, absent, scratch); err != nil {
 		return err
 	}
-	return f.all(ctx, absent, progress)
+	meter := newMeter(absent, progress)
+	errs := make([]error, len(absent))
+	fetches := pool.New().WithMaxGoroutines(parallel)
+	for i, w := range absent {
+		fetches.Go(func() {
+			if ctx.Err() != nil {
+				return
+			}
+			_, err := f.Store.Fetch(ctx, w.blob, w.from, meter.file())
+			errs[i] = named(err, w.name)
+			meter.arrived(errs[i])
+		})
+	}
+	fetches.Wait()
+	if ctx.Err() != nil {
+		return fmt.Errorf("fetching %d files: %w", len(absent), context.Cause(ctx))
+	}
+	return errors.Join(errs...)
 }
 
 // Source brings one source into the store and returns its path there. It asks only the
@@ -271,29 +289,6 @@ func (f *Fetcher) make(ctx context.Context, all []want, dir string) error {
 func isArchive(place string) bool {
 	info, err := os.Stat(place)
 	return err != nil || !info.IsDir()
-}
-
-// all fetches several files at a time and writes progress. If ctx ends, it returns one
-// error and not one for each file.
-func (f *Fetcher) all(ctx context.Context, wants []want, progress io.Writer) error {
-	meter := newMeter(wants, progress)
-	errs := make([]error, len(wants))
-	fetches := pool.New().WithMaxGoroutines(parallel)
-	for i, w := range wants {
-		fetches.Go(func() {
-			if ctx.Err() != nil {
-				return
-			}
-			_, err := f.Store.Fetch(ctx, w.blob, w.from, meter.file())
-			errs[i] = named(err, w.name)
-			meter.arrived(errs[i])
-		})
-	}
-	fetches.Wait()
-	if ctx.Err() != nil {
-		return fmt.Errorf("fetching %d files: %w", len(wants), context.Cause(ctx))
-	}
-	return errors.Join(errs...)
 }
 
 // named writes the name of a source into hints about --set.
