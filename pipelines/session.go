@@ -58,7 +58,12 @@ func (e *Engine) connect(parent context.Context) (context.Context, *session, err
 	s := &session{stream: newStream(), lose: lose, mark: fmt.Sprint(sessions.Add(1)), bubblewrap: e.Bubblewrap}
 	err := reachable(ctx, e.Address)
 	if err == nil {
-		s.client, err = e.dial(ctx, s)
+		// The client program does not end by itself if the engine hangs.
+		late := time.AfterFunc(connectTime, func() { lose(fmt.Errorf("no answer within %s", connectTime)) })
+		ended := context.AfterFunc(ctx, func() { killMarked(s.mark) })
+		s.client, err = dagger.Connect(ctx, dagger.WithLogOutput(s.stream), dagger.WithEnvironmentVariable(markName, s.mark), dagger.WithRunnerHost(e.Address))
+		late.Stop()
+		ended()
 	}
 	if err == nil {
 		go s.watch(ctx, cmp.Or(e.Patience, Patience))
@@ -100,15 +105,6 @@ func reachable(ctx context.Context, address string) error {
 		return err
 	}
 	return conn.Close()
-}
-
-// dial starts the client program of a session. The program does not end by itself if
-// the engine hangs, so dial kills it after a time limit.
-func (e *Engine) dial(ctx context.Context, s *session) (*dagger.Client, error) {
-	late := time.AfterFunc(connectTime, func() { s.lose(fmt.Errorf("no answer within %s", connectTime)) })
-	defer late.Stop()
-	defer context.AfterFunc(ctx, func() { killMarked(s.mark) })()
-	return dagger.Connect(ctx, dagger.WithLogOutput(s.stream), dagger.WithEnvironmentVariable(markName, s.mark), dagger.WithRunnerHost(e.Address))
 }
 
 // watch queries the engine at intervals.
