@@ -101,7 +101,8 @@ func Facts(c matrix.Cell, cat Catalogue) (map[string]string, error) {
 	return d.Vars, err
 }
 
-// begin finds the images of a cell and merges their facts with the cell's names.
+// begin finds the images of a cell and merges the facts of the build image with the cell's
+// names. A name overrides the fact of the same name: agree checks that the axes do not.
 func (cat Catalogue) begin(c matrix.Cell) (Draft, recipe.Settings, error) {
 	settings, err := c.Recipe.For(c.Axes)
 	if err != nil {
@@ -116,7 +117,11 @@ func (cat Catalogue) begin(c matrix.Cell) (Draft, recipe.Settings, error) {
 	if err != nil {
 		return Draft{}, settings, c.Recipe.Fault(err)
 	}
-	d := Draft{Cell: c, Image: build, Runtime: runtime, Vars: vars(c.Names, build)}
+	d := Draft{Cell: c, Image: build, Runtime: runtime, Vars: build.Facts()}
+	maps.Copy(d.Vars, c.Names)
+	if _, known := d.Vars["cp"]; !known {
+		d.Vars["cp"] = "cp" + strings.ReplaceAll(d.Vars["python"], ".", "")
+	}
 	return d, settings, d.agree()
 }
 
@@ -153,17 +158,6 @@ func (cat Catalogue) withCPython(template string, names map[string]string, build
 		}
 	}
 	return build.With(c), runtime.With(c), errors.Join(errs...)
-}
-
-// vars merges image facts and the names of a cell. A name overrides the fact of the
-// same name. For axes, agree checks that both are equal.
-func vars(names map[string]string, img image.Image) map[string]string {
-	all := img.Facts()
-	maps.Copy(all, names)
-	if _, known := all["cp"]; !known {
-		all["cp"] = "cp" + strings.ReplaceAll(all["python"], ".", "")
-	}
-	return all
 }
 
 // agree rejects a cell whose image states another value for one of its axes.
