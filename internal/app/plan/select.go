@@ -48,7 +48,14 @@ type Through struct {
 // of the filter that is finer than those of its axis becomes the value that serves it, and
 // latest the newest value that goes with the others.
 func Select(r *recipe.Recipe, filter matrix.Filter, given map[string]string) (Selection, error) {
-	of := coarsened(r, filter)
+	of := Selection{Recipe: r, Filter: maps.Clone(filter), asked: filter, given: given}
+	for _, axis := range r.Axes {
+		text := filter[axis.Name]
+		if value, finer := axis.Coarser(text); finer { // 12.8 becomes 12
+			of.Filter[axis.Name] = value
+			of.By = append(of.By, Through{axis.Name, text, map[string]string{axis.Name: value}, axis.Finer.Because, axis.Finer.Source})
+		}
+	}
 	var errs []error
 	for _, s := range r.Selectors {
 		text, is := given[s.Name]
@@ -62,25 +69,11 @@ func Select(r *recipe.Recipe, filter matrix.Filter, given map[string]string) (Se
 		}
 		axes, err := s.Narrow(v, r.Axes, of.Filter)
 		errs = append(errs, err)
-		of.Filter = maps.Clone(of.Filter)
 		maps.Copy(of.Filter, axes)
 		of.By = append(of.By, Through{s.Name, v.Value, axes, s.Because, s.Source})
 	}
-	of.Filter, of.asked, of.given = settled(r, of.Filter), filter, given
+	of.Filter = settled(r, of.Filter)
 	return of, errors.Join(errs...)
-}
-
-// coarsened replaces 12.8 by 12 for an axis whose values serve finer releases.
-func coarsened(r *recipe.Recipe, filter matrix.Filter) Selection {
-	of := Selection{Recipe: r, Filter: maps.Clone(filter)}
-	for _, axis := range r.Axes {
-		text := filter[axis.Name]
-		if value, ok := axis.Coarser(text); ok {
-			of.Filter[axis.Name] = value
-			of.By = append(of.By, Through{axis.Name, text, map[string]string{axis.Name: value}, axis.Finer.Because, axis.Finer.Source})
-		}
-	}
-	return of
 }
 
 // settled replaces latest, and the first numbers of several values, by the newest of them
