@@ -3,6 +3,8 @@ package build
 import (
 	"context"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -56,7 +58,10 @@ func TestACoveringRunDropsWhatItNoLongerNeeds(t *testing.T) {
 	must.Succeed(t, f.Fetch(t.Context(), second, io.Discard))
 	check.Same(t, "files while another process uses the store", "++ ++", held(first)+" "+held(second))
 	other()
+	must.Succeed(t, os.MkdirAll(filepath.Join(w.Scratch, "wheels-1"), 0o755))
 	must.Succeed(t, f.Fetch(t.Context(), third, io.Discard))
+	left, err := os.ReadDir(w.Scratch)
+	check.That(t, err == nil && len(left) == 0, "links stay: %v, %v", left, err)
 	check.Same(t, "files", "-+ -+ ++", held(first)+" "+held(second)+" "+held(third))
 	check.Same(t, "prunes", 2, pruned)
 }

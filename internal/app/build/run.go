@@ -160,7 +160,11 @@ func (c *cellRun) begin(ctx context.Context, entries []lock.Entry) (build []lock
 		err = c.Sources.Fetcher(c.Workspace).Missing(build, home.NoteWriter(c.Keys.Note))
 	}
 	if err == nil && len(build) > 0 {
-		err = host.Preflight(ctx, c.Setup.Setup, build)
+		checked := build
+		if c.Unproven {
+			checked = nil // a cell whose image cannot be had fails alone
+		}
+		err = host.Preflight(ctx, c.Setup.Setup, checked)
 	}
 	if err != nil {
 		return nil, errors.Join(err, c.refuse(build, err))
@@ -205,7 +209,7 @@ func (c *cellRun) runner(ctx context.Context, entries, build []lock.Entry) run.R
 		return examiner
 	})
 	var fetcher run.Fetcher = files
-	if len(c.From) > 0 {
+	if len(c.From) > 0 || c.Unproven {
 		fetcher = checkingFetcher{files, c.Setup.Setup}
 	}
 	jobs := c.Engines.Choice.Jobs
@@ -230,7 +234,8 @@ func (c *cellRun) runner(ctx context.Context, entries, build []lock.Entry) run.R
 }
 
 // A checkingFetcher fetches the files of an entry if this host can build it. With places of
-// published cells, a run knows only when no place has a cell that it must be built.
+// published cells, a run knows only when no place has a cell that it must be built. A
+// covering run builds the cells whose images it can have.
 type checkingFetcher struct {
 	run.Fetcher
 	setup host.Setup

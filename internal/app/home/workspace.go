@@ -30,12 +30,14 @@ type Workspace struct {
 // Close ends the hold of the store.
 func (w *Workspace) Close() { w.release() }
 
-// Drop removes files from the store. It removes none while another process uses it.
+// Drop removes files from the store, and the links to its files in the scratch directory,
+// which keep their space. It removes nothing while another process uses the store.
 func (w *Workspace) Drop(ctx context.Context, files []store.Blob) error {
 	w.release()
 	release, alone, err := w.Store.TryAlone()
 	if alone {
-		err = errors.Join(err, w.Store.Drop(files))
+		_, links := store.Unstage(w.Scratch, false)
+		err = errors.Join(err, w.Store.Drop(files), links)
 		release()
 	}
 	var err2 error
