@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -14,9 +15,8 @@ func TestMake(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	for _, content := range []string{"first", "second", ""} {
 		must.Succeed(t, Write(path, []byte(content)))
-		if data, err := os.ReadFile(path); err != nil || string(data) != content {
-			t.Errorf("%q, %v", data, err)
-		}
+		data, err := os.ReadFile(path)
+		check.That(t, err == nil && string(data) == content, "%q, %v", data, err)
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o644 {
 		t.Errorf("%v, %v", info.Mode(), err)
@@ -27,15 +27,12 @@ func TestMake(t *testing.T) {
 		_, err := io.WriteString(w, "half")
 		return errors.Join(err, broken)
 	})
-	if data, readErr := os.ReadFile(path); !errors.Is(err, broken) || readErr != nil || string(data) != "" {
-		t.Errorf("%v, %q, %v", err, data, readErr)
-	}
-	if left, err := os.ReadDir(filepath.Dir(path)); err != nil || len(left) != 1 {
-		t.Errorf("%v, %v", left, err)
-	}
-	if err := Write(filepath.Join(path, "x"), nil); err == nil {
-		t.Error("a file is no directory")
-	}
+	data, readErr := os.ReadFile(path)
+	check.That(t, errors.Is(err, broken) && readErr == nil && string(data) == "", "%v, %q, %v", err, data, readErr)
+	left, err := os.ReadDir(filepath.Dir(path))
+	check.That(t, err == nil && len(left) == 1, "%v, %v", left, err)
+	err = Write(filepath.Join(path, "x"), nil)
+	check.That(t, err != nil, "a file is no directory")
 }
 
 func TestWriteHere(t *testing.T) {
@@ -46,11 +43,9 @@ func TestWriteHere(t *testing.T) {
 func TestCopy(t *testing.T) {
 	dir := t.TempDir()
 	from, to := filepath.Join(dir, "from"), filepath.Join(dir, "to")
-	if err := Copy(from, to); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("without a file: %v", err)
-	}
+	err := Copy(from, to)
+	check.That(t, errors.Is(err, os.ErrNotExist), "without a file: %v", err)
 	must.Succeed(t, os.WriteFile(from, []byte("new"), 0o600), os.WriteFile(to, []byte("old and longer"), 0o600), Copy(from, to))
-	if data, err := os.ReadFile(to); err != nil || string(data) != "new" {
-		t.Errorf("%q, %v", data, err)
-	}
+	data, err := os.ReadFile(to)
+	check.That(t, err == nil && string(data) == "new", "%q, %v", data, err)
 }

@@ -75,12 +75,9 @@ func TestFaults(t *testing.T) {
 			t.Errorf("%s: got %v", name, err)
 			continue
 		}
-		if v.Title != "before" {
-			t.Errorf("%s: the value was touched: %+v", name, v)
-		}
-		if diag.CodeOf(err) != diag.Usage || strings.Contains(err.Error(), "decode_test") {
-			t.Errorf("%s: class %v, text %v", name, diag.CodeOf(err), err)
-		}
+		check.That(t, v.Title == "before", "%s: the value was touched: %+v", name, v)
+		check.That(t, diag.CodeOf(err) == diag.Usage && !strings.Contains(err.Error(), "decode_test"),
+			"%s: class %v, text %v", name, diag.CodeOf(err), err)
 	}
 }
 
@@ -113,18 +110,15 @@ func TestTagsAreRules(t *testing.T) {
 func TestAllFaultsAtOnce(t *testing.T) {
 	var v outer
 	_, err := decode.YAML("a.yaml", []byte("titel: x\naxes:\n  - {name: 1, valeus: []}\n"), &v)
-	if n := len(diag.Split(err)); n != 3 {
-		t.Errorf("got %d faults: %v", n, err)
-	}
+	n := len(diag.Split(err))
+	check.That(t, n == 3, "got %d faults: %v", n, err)
 }
 
 func TestHintNamesTheNearestKey(t *testing.T) {
 	var v outer
 	_, err := decode.YAML("a.yaml", []byte("titel: x\n"), &v)
 	var e *diag.Error
-	if !errors.As(err, &e) || !strings.Contains(e.Hint, `did you mean "title"?`) || !strings.Contains(e.Hint, "env") {
-		t.Errorf("got %+v", e)
-	}
+	check.That(t, errors.As(err, &e) && strings.Contains(e.Hint, `did you mean "title"?`) && strings.Contains(e.Hint, "env"), "got %+v", e)
 }
 
 func TestPositions(t *testing.T) {
@@ -135,9 +129,7 @@ func TestPositions(t *testing.T) {
 	for path, want := range map[string]string{
 		"axes[0].values[1]": "a.yaml:4:21", "axes[0].name": "a.yaml:3:11", "axes[0].missing": "a.yaml:3:5", "gone": "a.yaml:1:1",
 	} {
-		if got := index.At(path).String(); got != want {
-			t.Errorf("%s: got %s, want %s", path, got, want)
-		}
+		check.Same(t, path, want, index.At(path).String())
 	}
 }
 
@@ -149,14 +141,10 @@ func FuzzYAML(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var v outer
 		_, err := decode.YAML("a.yaml", data, &v)
-		if err != nil && diag.CodeOf(err) != diag.Usage {
-			t.Errorf("class %v: %v", diag.CodeOf(err), err)
-		}
+		check.That(t, err == nil || diag.CodeOf(err) == diag.Usage, "class %v: %v", diag.CodeOf(err), err)
 		// The checks must find every error before the library decodes, because its
 		// messages name Go types.
-		if err != nil && strings.Contains(err.Error(), "reading YAML") {
-			t.Errorf("a fault that was not foreseen: %v", err)
-		}
+		check.That(t, err == nil || !strings.Contains(err.Error(), "reading YAML"), "a fault that was not foreseen: %v", err)
 	})
 }
 
@@ -168,9 +156,8 @@ func TestAFileOfOneValueIsNotQuoted(t *testing.T) {
 		var into struct {
 			Name string `yaml:"name"`
 		}
-		if _, err := decode.YAML("file", []byte(text), &into); err == nil || strings.Contains(err.Error(), "secret") {
-			t.Errorf("%q: %v", text, err)
-		}
+		_, err := decode.YAML("file", []byte(text), &into)
+		check.That(t, err != nil && !strings.Contains(err.Error(), "secret"), "%q: %v", text, err)
 	}
 }
 
@@ -205,15 +192,12 @@ func TestJSON(t *testing.T) {
 		if fault, ok := errors.AsType[*decode.Fault](err); ok {
 			got = fmt.Sprintf("%d: %v", fault.Line, fault)
 		}
-		if (err == nil) != (want == "") || !strings.HasPrefix(got, want) || strings.Contains(got, "hush") {
-			t.Errorf("%.60s: got %s (%v), want %s", text, got, err, want)
-		}
+		check.That(t, (err == nil) == (want == "") && strings.HasPrefix(got, want) && !strings.Contains(got, "hush"),
+			"%.60s: got %s (%v), want %s", text, got, err, want)
 	}
 	var v outer
-	if err := decode.OpenJSON([]byte(`{"name": "a", "mane": "b"}`), &v); err != nil || v.Name != "a" {
-		t.Errorf("an unknown field: %+v, %v", v, err)
-	}
-	if err := decode.OpenJSON([]byte(`{"name": "a", "x": 1, "x": 2}`), &v); err == nil {
-		t.Error("a repeated field is taken")
-	}
+	err := decode.OpenJSON([]byte(`{"name": "a", "mane": "b"}`), &v)
+	check.That(t, err == nil && v.Name == "a", "an unknown field: %+v, %v", v, err)
+	err = decode.OpenJSON([]byte(`{"name": "a", "x": 1, "x": 2}`), &v)
+	check.That(t, err != nil, "a repeated field is taken")
 }

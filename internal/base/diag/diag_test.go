@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"builder/internal/base/diag"
+	"builder/test/kit/check"
 )
 
 func TestCodeOf(t *testing.T) {
@@ -22,9 +23,7 @@ func TestCodeOf(t *testing.T) {
 		"joined":      {errors.Join(fetch, fmt.Errorf("cell: %w", gate)), diag.Fetch},
 		"interrupted": {fmt.Errorf("cell: %w", context.Canceled), diag.Interrupted},
 	} {
-		if got := diag.CodeOf(c.err); got != c.want {
-			t.Errorf("%s: got %v, want %v", name, got, c.want)
-		}
+		check.Same(t, name, c.want, diag.CodeOf(c.err))
 	}
 }
 
@@ -33,9 +32,7 @@ func TestPosition(t *testing.T) {
 	if got, want := err.Error(), "recipes/horovod.yaml:14:11: quote the version 2.10"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if err.Code != diag.Usage {
-		t.Errorf("a fault in a file is a fault of usage, got %v", err.Code)
-	}
+	check.That(t, err.Code == diag.Usage, "a fault in a file is a fault of usage, got %v", err.Code)
 }
 
 func TestNearest(t *testing.T) {
@@ -44,20 +41,16 @@ func TestNearest(t *testing.T) {
 		"rcom": "rocm", "tensorfow": "tensorflow", "ROCM": "rocm", "zzzzzzzz": "",
 		"--jbos": "--jobs", "jobs": "--jobs", "-q": "", "--xy": "",
 	} {
-		if got := diag.Nearest(word, known); got != want {
-			t.Errorf("%q: got %q, want %q", word, got, want)
-		}
+		check.Same(t, word, want, diag.Nearest(word, known))
 	}
 }
 
 func TestAllKeepsContext(t *testing.T) {
 	inner := diag.Errorf(diag.Build, "exit 1").WithHint("look here")
 	all := diag.All(errors.Join(fmt.Errorf("building a: %w", inner), errors.New("b")))
-	if len(all) != 2 || all[0].Error() != "building a: exit 1" || all[0].Hint != "look here" || all[1].Code != diag.Unexpected {
-		t.Errorf("got %+v", all)
-	}
+	check.That(t, len(all) == 2 && all[0].Error() == "building a: exit 1" && all[0].Hint == "look here" && all[1].Code == diag.Unexpected,
+		"got %+v", all)
 	around := diag.All(diag.Errorf(diag.Usage, "--to: %w", inner))
-	if len(around) != 1 || around[0].Error() != "--to: exit 1" || around[0].Hint != "look here" || around[0].Code != diag.Usage {
-		t.Errorf("around a fault: %+v", around)
-	}
+	check.That(t, len(around) == 1 && around[0].Error() == "--to: exit 1" && around[0].Hint == "look here" && around[0].Code == diag.Usage,
+		"around a fault: %+v", around)
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"builder/internal/base/diag"
+	"builder/test/kit/check"
 )
 
 func TestRedact(t *testing.T) {
@@ -29,9 +30,7 @@ func TestRedact(t *testing.T) {
 		"mail a@b, see https://h":             "mail a@b, see https://h",
 		`["https://a/b","c@d"]`:               `["https://a/b","c@d"]`,
 	} {
-		if got := diag.Redact(in); got != want {
-			t.Errorf("%q: got %q, want %q", in, got, want)
-		}
+		check.Same(t, in, want, diag.Redact(in))
 	}
 }
 
@@ -42,8 +41,7 @@ func FuzzRedact(f *testing.F) {
 		if strings.ContainsAny(user, "/ \t\n\f\v\r\":@") || !strings.HasPrefix(diag.Redact(scheme+"://x:y@h"), scheme+"://h") {
 			return
 		}
-		if got := diag.Redact(scheme + "://" + user + ":" + secret + "@" + rest); strings.Contains(got, secret) {
-			t.Errorf("%q", got)
-		}
+		got := diag.Redact(scheme + "://" + user + ":" + secret + "@" + rest)
+		check.That(t, !strings.Contains(got, secret), "%q", got)
 	})
 }

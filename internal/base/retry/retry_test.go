@@ -11,6 +11,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"builder/test/kit/check"
+	"builder/test/kit/must"
 )
 
 var errFlaky = errors.New("connection reset")
@@ -64,12 +67,9 @@ func TestServerAsksToWait(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			f, _ := failing(Temporary(errors.New("429"), c.asked))
 			start := time.Now()
-			if _, err := Do(t.Context(), Default, f); err != nil {
-				t.Fatal(err)
-			}
-			if waited := time.Since(start); waited != c.waited {
-				t.Errorf("asked for %s, waited %s", c.asked, waited)
-			}
+			_, err := Do(t.Context(), Default, f)
+			must.Succeed(t, err)
+			check.Same(t, fmt.Sprintf("asked for %s, waited", c.asked), c.waited, time.Since(start))
 		})
 	}
 }
@@ -91,16 +91,10 @@ func TestContextComesFirst(t *testing.T) {
 }
 
 func TestTemporary(t *testing.T) {
-	if Temporary(nil, time.Second) != nil {
-		t.Error("Temporary(nil) is an error")
-	}
+	check.That(t, Temporary(nil, time.Second) == nil, "Temporary(nil) is an error")
 	err := fmt.Errorf("fetching: %w", Temporary(errFlaky, 0))
-	if !IsTemporary(err) || !errors.Is(err, errFlaky) || IsTemporary(errFlaky) {
-		t.Error("the mark is lost or invented")
-	}
-	if err.Error() != "fetching: connection reset" {
-		t.Errorf("the mark shows: %q", err)
-	}
+	check.That(t, IsTemporary(err) && errors.Is(err, errFlaky) && !IsTemporary(errFlaky), "the mark is lost or invented")
+	check.That(t, err.Error() == "fetching: connection reset", "the mark shows: %q", err)
 }
 
 func TestDropped(t *testing.T) {
@@ -119,11 +113,7 @@ func TestDropped(t *testing.T) {
 		{errors.New("404"), false},
 	} {
 		got := Dropped(c.err)
-		if IsTemporary(got) != c.want || !errors.Is(got, c.err) {
-			t.Errorf("%v: %v", c.err, got)
-		}
+		check.That(t, IsTemporary(got) == c.want && errors.Is(got, c.err), "%v: %v", c.err, got)
 	}
-	if Dropped(nil) != nil {
-		t.Error("nothing was dropped")
-	}
+	check.That(t, Dropped(nil) == nil, "nothing was dropped")
 }

@@ -3,6 +3,8 @@ package shell
 import (
 	"os/exec"
 	"testing"
+
+	"builder/test/kit/check"
 )
 
 // A shell parses the quoted words back to the same words.
@@ -14,9 +16,7 @@ func TestQuoteAndWord(t *testing.T) {
 	for _, text := range []string{"", "plain", "it's", "''", "a b\tc\nd", "$(echo x)`echo y`$HOME", `\'"*?[]~#&;|<>`} {
 		for _, word := range []string{Quote(text), Word(text)} {
 			out, err := exec.Command(sh, "-c", "printf %s "+word).CombinedOutput()
-			if err != nil || string(out) != text {
-				t.Errorf("%q became %q, %v", text, out, err)
-			}
+			check.That(t, err == nil && string(out) == text, "%q became %q, %v", text, out, err)
 		}
 	}
 }

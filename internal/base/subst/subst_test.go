@@ -12,23 +12,17 @@ import (
 func TestExpand(t *testing.T) {
 	vars := map[string]string{"rocm": "5.7", "arch": "gfx90a"}
 	got, err := subst.Expand("rocm{{rocm}}.{{ arch }}.${HOME}", vars)
-	if err != nil || got != "rocm5.7.gfx90a.${HOME}" {
-		t.Errorf("got %q, %v", got, err)
-	}
+	check.That(t, err == nil && got == "rocm5.7.gfx90a.${HOME}", "got %q, %v", got, err)
 }
 
 func TestExpandNamesAllUnknown(t *testing.T) {
 	_, err := subst.Expand("{{rcom}} {{banana}}", map[string]string{"rocm": "5.7"})
-	if err == nil || !strings.Contains(err.Error(), "rcom") || !strings.Contains(err.Error(), "banana") {
-		t.Errorf("got %v", err)
-	}
+	check.That(t, err != nil && strings.Contains(err.Error(), "rcom") && strings.Contains(err.Error(), "banana"), "got %v", err)
 }
 
 func TestExpandDoesNotExpandValues(t *testing.T) {
 	got, err := subst.Expand("{{a}}", map[string]string{"a": "{{b}}", "b": "x"})
-	if err != nil || got != "{{b}}" {
-		t.Errorf("got %q, %v", got, err)
-	}
+	check.That(t, err == nil && got == "{{b}}", "got %q, %v", got, err)
 }
 
 // Deep expands every text, shares nothing with the value, and leaves out marked fields.
@@ -60,8 +54,7 @@ func TestParse(t *testing.T) {
 		"{{{a}}}": "{1}", "{{a}": "{{a}", "{{ {{a}} }}": "{{ 1 }}", "{{a}}{{\ta\n}}": "11", "{{}}": "none", "{{ }}x": "nonex",
 		"{a}}": "{a}}", "{{": "{{", "{{a": "{{a", "{{a}{{a}}": "{{a}1", "": "",
 	} {
-		if got, err := subst.Expand(text, vars); err != nil || got != want {
-			t.Errorf("%q: got %q, want %q, %v", text, got, want, err)
-		}
+		got, err := subst.Expand(text, vars)
+		check.That(t, err == nil && got == want, "%q: got %q, want %q, %v", text, got, want, err)
 	}
 }

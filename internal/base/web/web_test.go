@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"builder/internal/base/retry"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -37,9 +38,8 @@ func TestHeaders(t *testing.T) {
 	resp, err := Client(Options{}).Get(server.URL)
 	must.Succeed(t, err)
 	resp.Body.Close()
-	if h := server.seen[0].Header; h.Get("User-Agent") != "builder" || h.Get("Accept-Encoding") != "" {
-		t.Errorf("the server sees %v", h)
-	}
+	h := server.seen[0].Header
+	check.That(t, h.Get("User-Agent") == "builder" && h.Get("Accept-Encoding") == "", "the server sees %v", h)
 }
 
 // To another host, a request that reads goes without credentials, and one that writes
@@ -80,9 +80,8 @@ func TestRedirects(t *testing.T) {
 				t.Errorf("%+v, %d: %v, asked %d and %d times", c, status, err, len(first.seen), len(other.seen))
 			}
 			for _, seen := range other.seen {
-				if text := fmt.Sprint(seen.Header, seen.URL); strings.Contains(text, "hush") {
-					t.Errorf("%+v, %d: the other host sees %s", c, status, text)
-				}
+				text := fmt.Sprint(seen.Header, seen.URL)
+				check.That(t, !strings.Contains(text, "hush"), "%+v, %d: the other host sees %s", c, status, text)
 			}
 		}
 	}
@@ -94,16 +93,14 @@ func TestRedirectsAwayFromTLS(t *testing.T) {
 	t.Cleanup(server.Close)
 	c := Client(Options{Plain: true})
 	c.Transport.(*transport).base = server.Client().Transport
-	if _, err := c.Get(server.URL); !errors.Is(err, ErrPlain) || len(plain.seen) > 0 {
-		t.Errorf("%v after %d requests", err, len(plain.seen))
-	}
+	_, err := c.Get(server.URL)
+	check.That(t, errors.Is(err, ErrPlain) && len(plain.seen) == 0, "%v after %d requests", err, len(plain.seen))
 }
 
 func TestPlainAddresses(t *testing.T) {
 	for address, want := range map[string]error{"http://b.example/token": ErrPlain, "ftp://b.example/x": ErrPlain, "http://127.0.0.1:1/x": syscall.ECONNREFUSED} {
-		if _, err := Client(Options{}).Get(address); !errors.Is(err, want) {
-			t.Errorf("%s: %v", address, err)
-		}
+		_, err := Client(Options{}).Get(address)
+		check.That(t, errors.Is(err, want), "%s: %v", address, err)
 	}
 }
 
@@ -129,9 +126,7 @@ func TestAnswersWorthAnotherTry(t *testing.T) {
 			_, err = io.ReadAll(resp.Body)
 			resp.Body.Close()
 		}
-		if retry.IsTemporary(err) != want || (err != nil) != want {
-			t.Errorf("%d: %v", code, err)
-		}
+		check.That(t, retry.IsTemporary(err) == want && (err != nil) == want, "%d: %v", code, err)
 	}
 }
 
@@ -140,12 +135,9 @@ func TestWithoutAddress(t *testing.T) {
 	server := httptest.NewServer(http.RedirectHandler("http://localhost:1/?token=hush", http.StatusFound))
 	defer server.Close()
 	_, err := Client(Options{Stay: true}).Get(server.URL + "/?token=hush")
-	if plain := WithoutAddress(err); plain != ErrElsewhere || !strings.Contains(err.Error(), "hush") {
-		t.Errorf("%v of %v", plain, err)
-	}
-	if WithoutAddress(ErrPlain) != ErrPlain || WithoutAddress(nil) != nil {
-		t.Error("another error does not stay as it is")
-	}
+	plain := WithoutAddress(err)
+	check.That(t, plain == ErrElsewhere && strings.Contains(err.Error(), "hush"), "%v of %v", plain, err)
+	check.That(t, WithoutAddress(ErrPlain) == ErrPlain && WithoutAddress(nil) == nil, "another error does not stay as it is")
 }
 
 func TestLoopback(t *testing.T) {
@@ -153,8 +145,6 @@ func TestLoopback(t *testing.T) {
 		"localhost": true, "localhost:5000": true, "127.0.0.1": true, "127.0.0.1:80": true, "[::1]:80": true, "::1": true,
 		"registry.example": false, "localhost.example:5000": false, "10.0.0.1:5000": false, "": false,
 	} {
-		if got := Loopback(host); got != want {
-			t.Errorf("%s: %v", host, got)
-		}
+		check.Same(t, host, want, Loopback(host))
 	}
 }

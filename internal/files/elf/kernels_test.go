@@ -37,9 +37,7 @@ func TestDamagedMetadata(t *testing.T) {
 		"longer a note": {"\x07\x00\x00\x00\x88\x01", "\x07\x00\x00\x00\xff\x7f", "its metadata: a note does not fit into its section"},
 	} {
 		damaged := bytes.Replace(object, []byte(c.old), []byte(c.new), 1)
-		if bytes.Equal(damaged, object) {
-			t.Errorf("%s: nothing to replace", name)
-		}
+		check.That(t, !bytes.Equal(damaged, object), "%s: nothing to replace", name)
 		got, err := deviceFunctions(bytes.NewReader(library(part{hipFatbin, elftest.Bundle(amdCode(gfx90a, damaged))})))
 		check.Fails(t, err, c.want, got)
 	}

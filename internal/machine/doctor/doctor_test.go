@@ -138,9 +138,8 @@ func TestEngine(t *testing.T) {
 	} {
 		c.engine.Wanted = "v0.19.10"
 		w := Work{Home: work.Home, Engine: c.engine}
-		if got := examine(t, "engine", c.host, w); got.Verdict != c.verdict {
-			t.Errorf("%s: engine %s: %s", name, got.Verdict, got.Found)
-		}
+		got := examine(t, "engine", c.host, w)
+		check.That(t, got.Verdict == c.verdict, "%s: engine %s: %s", name, got.Verdict, got.Found)
 	}
 }
 
@@ -167,9 +166,8 @@ func TestDiskOfStateDirectory(t *testing.T) {
 	}
 	readOnly := fake(root, nil)
 	readOnly.Writable = func(string) error { return syscall.EROFS }
-	if got := examine(t, "disk", readOnly, work); got.Verdict != Fail || !strings.Contains(got.Found, "read-only") {
-		t.Errorf("%s: %s", got.Verdict, got.Found)
-	}
+	got := examine(t, "disk", readOnly, work)
+	check.That(t, got.Verdict == Fail && strings.Contains(got.Found, "read-only"), "%s: %s", got.Verdict, got.Found)
 }
 
 func TestRoom(t *testing.T) {
@@ -183,9 +181,8 @@ func TestRoom(t *testing.T) {
 	} {
 		h := recorded(t, "bare")
 		h.Disk = func(string) (host.Disk, error) { return host.Disk{Kind: "ext4", Free: c.free}, nil }
-		if got := examine(t, "disk", h, withRecipe(func(*Needs) {})); got.Verdict != c.disk {
-			t.Errorf("%s: disk %s: %s", name, got.Verdict, got.Found)
-		}
+		got := examine(t, "disk", h, withRecipe(func(*Needs) {}))
+		check.That(t, got.Verdict == c.disk, "%s: disk %s: %s", name, got.Verdict, got.Found)
 	}
 }
 
@@ -194,9 +191,8 @@ func TestAnotherEngineNeedsLess(t *testing.T) {
 	h := recorded(t, "nvidia-container")
 	lacking := []string{"host-packages", "privileges"}
 	for _, name := range lacking {
-		if got := examine(t, name, h, work); got.Verdict != Fail && got.Verdict != Warn {
-			t.Errorf("native: %s: %s: %s", name, got.Verdict, got.Found)
-		}
+		got := examine(t, name, h, work)
+		check.That(t, got.Verdict == Fail || got.Verdict == Warn, "native: %s: %s: %s", name, got.Verdict, got.Found)
 		other := Work{Home: "/x", Engine: EngineState{Kind: Container, Program: "docker"}}
 		if got := examine(t, name, h, other); got.Verdict != None || got.Remedy != "" {
 			t.Errorf("docker: %s: %s: %s", name, got.Verdict, got.Found)

@@ -117,9 +117,8 @@ func TestGuestWithoutNamespaces(t *testing.T) {
 		"got %s", out)
 	closed := filepath.Join(t.TempDir(), "closed")
 	must.Succeed(t, os.Mkdir(closed, 0o700))
-	if _, err := g.Command(t.Context(), guest.Program{Path: "/bin/sh", Dir: "/", Read: []string{filepath.Join(closed, "file")}}); diag.Worst(err) != diag.Usage {
-		t.Errorf("got %v", err)
-	}
+	_, err = g.Command(t.Context(), guest.Program{Path: "/bin/sh", Dir: "/", Read: []string{filepath.Join(closed, "file")}})
+	check.That(t, diag.Worst(err) == diag.Usage, "got %v", err)
 }
 
 func TestNoGuest(t *testing.T) {

@@ -37,7 +37,6 @@ func TestRun(t *testing.T) {
 	check.That(t, err != nil && out == "a\nb\n", "got %q, %v", out, err)
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	if _, err := Run(ctx, "sh", "-c", "sleep 100"); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
-	}
+	_, err = Run(ctx, "sh", "-c", "sleep 100")
+	check.That(t, errors.Is(err, context.Canceled), "got %v", err)
 }

@@ -71,7 +71,6 @@ func TestProgramsOfAWheel(t *testing.T) {
 	check.That(t, err == nil && info.Mode().Perm() == 0o755, "got %v, %v", info, err)
 	err = Unpack(ncclWheel, func(string) bool { return true }, filepath.Join(scratch, "programs"))
 	check.That(t, err != nil, "a file was overwritten")
-	if want := []string{"METADATA", "RECORD", "WHEEL", "libibverbs.so.1", "libnccl.so.2", "nccl.h"}; !slices.Equal(names, want) {
-		t.Errorf("got %v", names)
-	}
+	want := []string{"METADATA", "RECORD", "WHEEL", "libibverbs.so.1", "libnccl.so.2", "nccl.h"}
+	check.That(t, slices.Equal(names, want), "got %v", names)
 }

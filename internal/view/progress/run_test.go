@@ -198,9 +198,8 @@ func TestGitHub(t *testing.T) {
 	})
 	lines := strings.Split(got, "\n")
 	group := slices.Index(lines, "::group::b build done 31.0s")
-	if diff := cmp.Diff([]string{"::group::b build done 31.0s", "(102 earlier lines are in the log of the step)", "line 100"}, lines[group:group+3]); group < 0 || diff != "" {
-		t.Errorf("a long log (-want +got):\n%s", diff)
-	}
+	diff := cmp.Diff([]string{"::group::b build done 31.0s", "(102 earlier lines are in the log of the step)", "line 100"}, lines[group:group+3])
+	check.That(t, group >= 0 && diff == "", "a long log (-want +got):\n%s", diff)
 	same(t, strings.Join(lines[:group], "\n")+"\n",
 		"| ::warning::evil",
 		"a build running 30.0s: x # #[add-matcher]evil.json",

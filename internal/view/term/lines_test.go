@@ -13,9 +13,8 @@ func TestLines(t *testing.T) {
 	var got []string
 	lines := term.NewLines(func(line string) { got = append(got, line) })
 	for _, part := range []string{"a", "b\n", "\nc\nd", "e", strings.Repeat("x", 64<<10), "\nlast"} {
-		if n, err := fmt.Fprint(lines, part); n != len(part) || err != nil {
-			t.Errorf("%d, %v", n, err)
-		}
+		n, err := fmt.Fprint(lines, part)
+		check.That(t, n == len(part) && err == nil, "%d, %v", n, err)
 	}
 	lines.Flush()
 	lines.Flush()
