@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"builder/internal/base/diag"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -29,14 +30,11 @@ func TestExtract(t *testing.T) {
 	plain := data(t, dir("./"), file("./usr/bin/x", "odd"))
 	for _, suffix := range suffixes {
 		got, err := extracted(debOf(t, suffix, plain), int64(len(plain)))
-		if err != nil || !bytes.Equal(got, plain) {
-			t.Errorf("data.tar%s: got %d bytes of %d, %v", suffix, len(got), len(plain), err)
-		}
+		check.That(t, err == nil && bytes.Equal(got, plain), "data.tar%s: got %d bytes of %d, %v", suffix, len(got), len(plain), err)
 	}
 	gnu := arOf(part{"debian-binary/", "2.0\n"}, part{"data.tar/", string(plain)})
-	if got, err := extracted(gnu, 1<<20); err != nil || !bytes.Equal(got, plain) {
-		t.Errorf("names that end with a slash: got %d bytes of %d, %v", len(got), len(plain), err)
-	}
+	got, err := extracted(gnu, 1<<20)
+	check.That(t, err == nil && bytes.Equal(got, plain), "names that end with a slash: got %d bytes of %d, %v", len(got), len(plain), err)
 	future := arOf(part{"debian-binary", "2.1\nmore\n"}, part{"_gpgorigin", "x"}, part{"data.tar", string(plain)}, part{"data.tar.gz", "not read"})
 	if got, err := extracted(future, 1<<20); err != nil || !bytes.Equal(got, plain) {
 		t.Errorf("a later format of the same major number: got %d bytes of %d, %v", len(got), len(plain), err)
@@ -75,9 +73,8 @@ func TestExtractRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := extracted([]byte(c.content), 1<<20)
-			if err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("got %d bytes, %v; want an error with %q", len(got), err, c.want)
-			}
+			check.That(t, err != nil && strings.Contains(err.Error(), c.want),
+				"got %d bytes, %v; want an error with %q", len(got), err, c.want)
 		})
 	}
 }
@@ -90,12 +87,9 @@ func TestExtractIsBounded(t *testing.T) {
 	for _, suffix := range suffixes {
 		for extra, fits := range map[int]bool{0: true, 1: false, 20 << 20: false} {
 			got, err := extracted(debOf(t, suffix, make([]byte, limit+extra)), limit)
-			if (err == nil) != fits || len(got) > limit+1 {
-				t.Errorf("data.tar%s with %d bytes too many: wrote %d, %v", suffix, extra, len(got), err)
-			}
-			if err != nil && !strings.Contains(err.Error(), "more than 100000 bytes") {
-				t.Errorf("data.tar%s: %v", suffix, err)
-			}
+			check.That(t, (err == nil) == fits && len(got) <= limit+1,
+				"data.tar%s with %d bytes too many: wrote %d, %v", suffix, extra, len(got), err)
+			check.That(t, err == nil || strings.Contains(err.Error(), "more than 100000 bytes"), "data.tar%s: %v", suffix, err)
 		}
 	}
 }
@@ -104,9 +98,7 @@ func TestExtractIsBounded(t *testing.T) {
 func TestExtractRefusesAHugeZstdWindow(t *testing.T) {
 	frame := "\x28\xb5\x2f\xfd\x00\xa8" + "\x01\x00\x00"
 	got, err := extracted(arOf(format, part{"data.tar.zst", frame}), 1<<20)
-	if err == nil || !strings.Contains(err.Error(), "window size exceeded") {
-		t.Errorf("got %d bytes, %v", len(got), err)
-	}
+	check.That(t, err != nil && strings.Contains(err.Error(), "window size exceeded"), "got %d bytes, %v", len(got), err)
 }
 
 func TestExtractReportsTheWriter(t *testing.T) {
@@ -114,9 +106,7 @@ func TestExtractReportsTheWriter(t *testing.T) {
 	r, w := io.Pipe()
 	r.CloseWithError(full)
 	err := extract(w, bytes.NewReader(debOf(t, ".xz", data(t, file("x", "x")))), 1<<20)
-	if !errors.Is(err, full) {
-		t.Errorf("got %v", err)
-	}
+	check.That(t, errors.Is(err, full), "got %v", err)
 }
 
 // A package with a wrong digest is not unpacked.
@@ -127,12 +117,10 @@ func TestUnpackVerifiesFirst(t *testing.T) {
 	content[len(content)-1] ^= 1
 	must.Succeed(t, os.WriteFile(d.Path, content, 0o644))
 	dir := t.TempDir()
-	if _, err := unpackData(d, dir); diag.CodeOf(err) != diag.Fetch {
-		t.Errorf("got %v", err)
-	}
-	if left, _ := os.ReadDir(dir); len(left) > 0 {
-		t.Errorf("something was written: %v", left)
-	}
+	_, err = unpackData(d, dir)
+	check.That(t, diag.CodeOf(err) == diag.Fetch, "got %v", err)
+	left, _ := os.ReadDir(dir)
+	check.That(t, len(left) == 0, "something was written: %v", left)
 }
 
 // sparing lowers the dictionary size of an xz stream from 8 MiB to 4 KiB.
@@ -164,9 +152,8 @@ func FuzzPackage(f *testing.F) {
 		whole = append(whole, arOf(format, part{"data.tar" + suffix, string(packed)}))
 	}
 	for i, p := range whole {
-		if _, err := extracted(p, 1<<20); err != nil {
-			f.Fatalf("package %d: %v", i, err)
-		}
+		_, err := extracted(p, 1<<20)
+		must.Hold(f, err == nil, "package %d: %v", i, err)
 	}
 	for _, sparse := range sparseArchives(f) {
 		whole = append(whole, debOf(f, "", sparse))
@@ -181,9 +168,7 @@ func FuzzPackage(f *testing.F) {
 		content = content[:len(content)-int(cut)%len(content)]
 		const limit = 1 << 20
 		plain, err := extracted(content, limit)
-		if len(plain) > limit+1 {
-			t.Fatalf("unpacked to %d bytes", len(plain))
-		}
+		must.Hold(t, len(plain) <= limit+1, "unpacked to %d bytes", len(plain))
 		if err != nil {
 			return
 		}
@@ -195,9 +180,7 @@ func FuzzPackage(f *testing.F) {
 			t.Errorf("%d bytes of a data archive became %d of a layer", len(plain), written.Len())
 		}
 		for name := range l.seen {
-			if strings.HasPrefix(name, "/") || strings.Contains("/"+name+"/", "/../") {
-				t.Errorf("%q leaves the root", name)
-			}
+			check.That(t, !strings.HasPrefix(name, "/") && !strings.Contains("/"+name+"/", "/../"), "%q leaves the root", name)
 		}
 	})
 }

@@ -51,9 +51,7 @@ func TestPlace(t *testing.T) {
 		"./etc/\xff":                "",
 	} {
 		got, err := place(name)
-		if (err != nil) != (want == "") || got != want {
-			t.Errorf("%q: got %q, %v; want %q", name, got, err, want)
-		}
+		check.That(t, (err != nil) == (want == "") && got == want, "%q: got %q, %v; want %q", name, got, err, want)
 	}
 }
 
@@ -87,9 +85,8 @@ func bootstrapped(t *testing.T, debs ...Deb) []byte {
 	must.Succeed(t, bootstrap(archive, debs))
 	content, err := os.ReadFile(archive)
 	must.Succeed(t, err)
-	if left, _ := os.ReadDir(filepath.Dir(archive)); len(left) != 1 {
-		t.Errorf("left behind: %v", left)
-	}
+	left, _ := os.ReadDir(filepath.Dir(archive))
+	check.That(t, len(left) == 1, "left behind: %v", left)
 	return content
 }
 
@@ -115,9 +112,8 @@ func layerOf(t *testing.T, image []byte) []byte {
 
 func decode(t *testing.T, data []byte, into any) {
 	t.Helper()
-	if err := json.Unmarshal(data, into); err != nil {
-		t.Fatalf("%v: %q", err, data)
-	}
+	err := json.Unmarshal(data, into)
+	must.Hold(t, err == nil, "%v: %q", err, data)
 }
 
 func sumOf(data []byte) string {
@@ -147,9 +143,7 @@ func TestBootstrapMergesUsr(t *testing.T) {
 		"0 644 usr/lib/x.so", "0 4755 usr/bin/su",
 	}
 	check.Same(t, "layer", want, headers)
-	if string(files["etc/shadow"]) != "secret" || string(files["usr/lib/x.so"]) != "elf" {
-		t.Errorf("got %q", files)
-	}
+	check.That(t, string(files["etc/shadow"]) == "secret" && string(files["usr/lib/x.so"]) == "elf", "got %q", files)
 }
 
 // The layer holds numeric owners and the packages' times, nothing of the host.
@@ -177,9 +171,7 @@ func TestBootstrapDigest(t *testing.T) {
 		debs = append(debs, locked(t, "p"+suffix, debOf(t, suffix, data(t, dir("./etc/"), items[i]))))
 	}
 	const want = "sha256:a0bfc572b565208875c61114e58fc35ce15782777b69306db121acc224568c19"
-	if got := sumOf(layerOf(t, bootstrapped(t, debs...))); got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
+	check.Same(t, "sumOf", want, sumOf(layerOf(t, bootstrapped(t, debs...))))
 }
 
 func TestBootstrapIsAnImage(t *testing.T) {
@@ -201,9 +193,8 @@ func TestBootstrapIsAnImage(t *testing.T) {
 	decode(t, blobs[blobPath(manifest.Config)], &config)
 	layer := manifest.Layers[0]
 	check.Same(t, "diff_ids", []digest.Digest{digest.FromBytes(layerOf(t, image))}, config.RootFS.DiffIDs)
-	if config.Architecture != "amd64" || config.OS != "linux" || index.Manifests[0].Platform.Architecture != "amd64" {
-		t.Errorf("got %+v, %+v", config, index)
-	}
+	check.That(t, config.Architecture == "amd64" && config.OS == "linux" && index.Manifests[0].Platform.Architecture == "amd64",
+		"got %+v, %+v", config, index)
 	for _, d := range []ocispec.Descriptor{index.Manifests[0], manifest.Config, layer} {
 		if int64(len(blobs[blobPath(d)])) != d.Size {
 			t.Errorf("%s has %d bytes, its descriptor says %d", d.MediaType, len(blobs[blobPath(d)]), d.Size)
@@ -239,12 +230,10 @@ func TestBootstrapRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			archive := filepath.Join(t.TempDir(), "image.tar")
 			err := bootstrap(archive, []Deb{pack(t, "hostile", c.items...)})
-			if err == nil || !strings.Contains(err.Error(), "package hostile: ") || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("got %v, want an error with %q", err, c.want)
-			}
-			if left, _ := os.ReadDir(filepath.Dir(archive)); len(left) > 0 {
-				t.Errorf("left behind: %v", left)
-			}
+			check.That(t, err != nil && strings.Contains(err.Error(), "package hostile: ") && strings.Contains(err.Error(), c.want),
+				"got %v, want an error with %q", err, c.want)
+			left, _ := os.ReadDir(filepath.Dir(archive))
+			check.That(t, len(left) == 0, "left behind: %v", left)
 		})
 	}
 }
@@ -295,13 +284,9 @@ func TestBootstrapRefusesSparseFiles(t *testing.T) {
 	for name, archive := range sparseArchives(t) {
 		t.Run(name, func(t *testing.T) {
 			h, err := tar.NewReader(bytes.NewReader(archive)).Next()
-			if err != nil || h.Size != 1<<40 {
-				t.Fatalf("the archive is not what it should be: %+v, %v", h, err)
-			}
+			must.Hold(t, err == nil && h.Size == 1<<40, "the archive is not what it should be: %+v, %v", h, err)
 			err = bootstrap(filepath.Join(t.TempDir(), "image.tar"), []Deb{locked(t, "hostile", debOf(t, ".gz", archive))})
-			if err == nil || !strings.Contains(err.Error(), `"./x" is not a file, directory or link`) {
-				t.Errorf("got %v", err)
-			}
+			check.That(t, err != nil && strings.Contains(err.Error(), `"./x" is not a file, directory or link`), "got %v", err)
 		})
 	}
 }
@@ -316,17 +301,13 @@ func TestBootstrapDropsSizesOfWhatHasNone(t *testing.T) {
 		sizes[h.Name] = h.Size
 		return nil
 	})
-	if sizes["a"] != 0 || sizes["c"] != 4 {
-		t.Errorf("got %v", sizes)
-	}
+	check.That(t, sizes["a"] == 0 && sizes["c"] == 4, "got %v", sizes)
 }
 
 func TestPackagesThatDoNotGoTogether(t *testing.T) {
 	one, two := pack(t, "one", dir("./etc/"), file("./etc/x", "1")), pack(t, "two", dir("./etc/"), file("./etc/x", "2"))
 	err := bootstrap(filepath.Join(t.TempDir(), "image.tar"), []Deb{one, two})
-	if err == nil || !strings.Contains(err.Error(), "package two: etc/x is also in package one") {
-		t.Errorf("got %v", err)
-	}
+	check.That(t, err != nil && strings.Contains(err.Error(), "package two: etc/x is also in package one"), "got %v", err)
 	// As in dpkg, a link to a directory may take the place of the directory.
 	bootstrapped(t, pack(t, "three", dir("./run/"), symlink("./var", "run")), pack(t, "four", dir("./var/")))
 }
@@ -343,13 +324,9 @@ func TestBootstrapNamesEveryBadPackage(t *testing.T) {
 	debs = append(debs, locked(t, "third", []byte("no package")), Deb{Package{Name: "fourth"}, filepath.Join(t.TempDir(), "absent")})
 	err := bootstrap(filepath.Join(t.TempDir(), "image.tar"), debs)
 	for _, name := range []string{"first", "second", "third", "fourth"} {
-		if err == nil || strings.Count(err.Error(), "package "+name+": ") == 0 {
-			t.Errorf("%s is not named: %v", name, err)
-		}
+		check.That(t, err != nil && strings.Count(err.Error(), "package "+name+": ") != 0, "%s is not named: %v", name, err)
 	}
-	if strings.Contains(err.Error(), "good") || diag.CodeOf(err) != diag.Fetch {
-		t.Errorf("class %v: %v", diag.CodeOf(err), err)
-	}
+	check.That(t, !strings.Contains(err.Error(), "good") && diag.CodeOf(err) == diag.Fetch, "class %v: %v", diag.CodeOf(err), err)
 }
 
 func TestBootstrapRefusesADamagedDataArchive(t *testing.T) {
@@ -358,8 +335,6 @@ func TestBootstrapRefusesADamagedDataArchive(t *testing.T) {
 	damaged[100] ^= 0xff // in the mode, covered by the checksum
 	for name, archive := range map[string][]byte{"checksum": damaged, "cut": plain[:1024], "cut in the header": plain[:300]} {
 		err := bootstrap(filepath.Join(t.TempDir(), "image.tar"), []Deb{locked(t, "p", debOf(t, ".xz", archive))})
-		if err == nil || !strings.Contains(err.Error(), "package p: ") {
-			t.Errorf("%s: %v", name, err)
-		}
+		check.That(t, err != nil && strings.Contains(err.Error(), "package p: "), "%s: %v", name, err)
 	}
 }

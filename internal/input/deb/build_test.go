@@ -55,9 +55,8 @@ func data(t testing.TB, items ...item) []byte {
 	for _, i := range items {
 		i.Size, i.ModTime = int64(len(i.body)), then
 		must.Succeed(t, w.WriteHeader(&i.Header))
-		if _, err := io.WriteString(w, i.body); err != nil {
-			t.Fatal(err)
-		}
+		_, err := io.WriteString(w, i.body)
+		must.Succeed(t, err)
 	}
 	must.Succeed(t, w.Close())
 	return b.Bytes()

@@ -4,6 +4,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"builder/test/kit/check"
 )
 
 // named returns a package with a name and a version.
@@ -30,15 +32,11 @@ func TestInstallScript(t *testing.T) {
 	if got, want := lines(script, "--no-remove"), "'/debs/zlib_1.3_amd64.deb' '/debs/apt_3.0+b1~x_amd64.deb' '/debs/g++_14_amd64.deb'"; len(got) != 1 || !strings.HasSuffix(got[0], "--allow-downgrades "+want) {
 		t.Errorf("all: got %q, want %q", got, want)
 	}
-	if !strings.Contains(script, "<< 'WANT'\napt 3.0+b1~x\ng++ 14\nzlib 1.3\nWANT\n") {
-		t.Error("the list is not there, sorted, as what is wanted")
-	}
-	if found := lines(script, "@"); len(found) > 0 {
-		t.Errorf("not filled in: %q", found)
-	}
-	if strings.Contains(script, "://") {
-		t.Error("the script names an address")
-	}
+	check.That(t, strings.Contains(script, "<< 'WANT'\napt 3.0+b1~x\ng++ 14\nzlib 1.3\nWANT\n"),
+		"the list is not there, sorted, as what is wanted")
+	found := lines(script, "@")
+	check.That(t, len(found) == 0, "not filled in: %q", found)
+	check.That(t, !strings.Contains(script, "://"), "the script names an address")
 }
 
 // Packages to unpack are laid beside the installed ones: neither dpkg nor the final
@@ -59,9 +57,8 @@ func TestInstallScriptIsAShellScript(t *testing.T) {
 	}
 	cmd := exec.Command(sh, "-n")
 	cmd.Stdin = strings.NewReader(InstallScript([]Package{named("it's", "$(1)", true), named("b", "2", false)}, "/a 'b'"))
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Errorf("%v: %s", err, out)
-	}
+	out, err := cmd.CombinedOutput()
+	check.That(t, err == nil, "%v: %s", err, out)
 }
 
 // A package name in the form of a placeholder is not replaced.

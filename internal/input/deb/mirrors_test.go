@@ -29,13 +29,10 @@ func TestParseIndexes(t *testing.T) {
 		"http://a.example/debian/dists/trixie/main/../../x'/y":  "",
 	} {
 		got := strings.Join(parseIndexes("'"+address+"/binary-amd64/Packages.xz' x_Packages 0 \n"), " ")
-		if got != want {
-			t.Errorf("%s: got %q, want %q", address, got, want)
-		}
+		check.That(t, got == want, "%s: got %q, want %q", address, got, want)
 	}
-	if got := parseIndexes("'http://a.example/debian/dists/trixie/main/source/Sources.xz' x_Sources 0 \n"); got != nil {
-		t.Errorf("only sources: got %q", got)
-	}
+	got := parseIndexes("'http://a.example/debian/dists/trixie/main/source/Sources.xz' x_Sources 0 \n")
+	check.That(t, got == nil, "only sources: got %q", got)
 }
 
 // The fake apt configuration lies in a directory of the test. The real apt reads it.
@@ -60,7 +57,6 @@ func TestHostMirrors(t *testing.T) {
 	slices.Sort(got)
 	check.Same(t, "mirrors", []string{"http://one.example/debian", "http://two.example/debian"}, got)
 	t.Setenv("PATH", dir)
-	if got := HostMirrors(t.Context()); got != nil {
-		t.Errorf("a host without apt has %q", got)
-	}
+	got = HostMirrors(t.Context())
+	check.That(t, got == nil, "a host without apt has %q", got)
 }

@@ -55,9 +55,8 @@ func TestParseURIsRefuses(t *testing.T) {
 		"after a good":   {good + "'", "a line without a package"},
 	} {
 		got, err := parseURIs(c.text, mirror)
-		if err == nil || got != nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: got %v, %v; want an error with %q", name, got, err, c.want)
-		}
+		check.That(t, err != nil && got == nil && strings.Contains(err.Error(), c.want),
+			"%s: got %v, %v; want an error with %q", name, got, err, c.want)
 	}
 }
 
@@ -67,9 +66,7 @@ func TestFaultLines(t *testing.T) {
 		"\nexec format error\n": "exec format error",
 		"":                      "",
 	} {
-		if got := faultLines(text).Error(); got != want {
-			t.Errorf("%q: got %q, want %q", text, got, want)
-		}
+		check.Same(t, text, want, faultLines(text).Error())
 	}
 }
 
@@ -98,13 +95,10 @@ func TestAptIsIsolated(t *testing.T) {
 		`Dir "/scratch/apt-1";`, `APT::Architecture "amd64"; APT::Architectures { "amd64"; };`, `APT::Install-Recommends "false";`,
 		`Dir::State::Status "/scratch/apt-1/status";`, `Dir::Etc::SourceParts "/scratch/apt-1/none";`, `Acquire::ForceHash "SHA256";`,
 	} {
-		if !strings.Contains(conf, want) {
-			t.Errorf("apt.conf lacks %s:\n%s", want, conf)
-		}
+		check.That(t, strings.Contains(conf, want), "apt.conf lacks %s:\n%s", want, conf)
 	}
-	if status, ok := files["status"]; !ok || status != "" {
-		t.Errorf("something counts as installed: %q", status)
-	}
+	status, ok := files["status"]
+	check.That(t, ok && status == "", "something counts as installed: %q", status)
 }
 
 // fakeApt replaces apt-get with a program that prints a file of dir: update for apt-get
@@ -141,9 +135,8 @@ func resolved(t *testing.T, answers map[string]string) ([]Package, string, error
 	}
 	dir, scratch := fakeApt(t, answers), t.TempDir()
 	packages, err := Resolve(t.Context(), scratch, request)
-	if left, _ := os.ReadDir(scratch); len(left) > 0 {
-		t.Errorf("left behind: %v", left)
-	}
+	left, _ := os.ReadDir(scratch)
+	check.That(t, len(left) == 0, "left behind: %v", left)
 	calls, _ := os.ReadFile(filepath.Join(dir, "calls"))
 	return packages, string(calls), err
 }
@@ -186,9 +179,8 @@ func TestResolveReports(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, _, err := resolved(t, c.answers)
-			if got != nil || diag.CodeOf(err) != c.code || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("got %v, class %v: %v", got, diag.CodeOf(err), err)
-			}
+			check.That(t, got == nil && diag.CodeOf(err) == c.code && strings.Contains(err.Error(), c.want),
+				"got %v, class %v: %v", got, diag.CodeOf(err), err)
 			if all := diag.All(err); name == "an old index" && !strings.Contains(all[0].Hint, "stale: true") {
 				t.Errorf("hint %q", all[0].Hint)
 			}
@@ -201,15 +193,12 @@ func TestResolveIsCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	a := &apt{dir: t.TempDir()}
-	if _, err := a.run(ctx, "update"); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
-	}
+	_, err := a.run(ctx, "update")
+	check.That(t, errors.Is(err, context.Canceled), "got %v", err)
 }
 
 func TestResolveNeedsApt(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	_, err := Resolve(t.Context(), t.TempDir(), request)
-	if diag.CodeOf(err) != diag.Fetch || !strings.Contains(err.Error(), "this host has no apt") {
-		t.Errorf("got %v", err)
-	}
+	check.That(t, diag.CodeOf(err) == diag.Fetch && strings.Contains(err.Error(), "this host has no apt"), "got %v", err)
 }

@@ -46,9 +46,8 @@ func repository(t *testing.T, files map[string]string) string {
 func git(t *testing.T, dir string, args ...string) {
 	t.Helper()
 	cmd := exec.Command("git", append([]string{"-c", "user.name=n", "-c", "user.email=e@example", "-c", "protocol.file.allow=always", "-C", dir}, args...)...)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("git %v: %v\n%s", args, err, out)
-	}
+	out, err := cmd.CombinedOutput()
+	must.Hold(t, err == nil, "git %v: %v\n%s", args, err, out)
 }
 
 // archive makes the archive of v1 in a new clone and returns its tar.
@@ -57,9 +56,8 @@ func archive(t *testing.T, repo string) []byte {
 	sha, err := Resolve(t.Context(), Repository(repo), "v1")
 	must.Succeed(t, err)
 	file := filepath.Join(t.TempDir(), "a.tar")
-	if _, err := Make(t.Context(), t.TempDir(), Repository(repo), Tree{Commit: sha, Folder: "src"}, file); err != nil {
-		t.Fatal(err)
-	}
+	_, err = Make(t.Context(), t.TempDir(), Repository(repo), Tree{Commit: sha, Folder: "src"}, file)
+	must.Succeed(t, err)
 	data, err := os.ReadFile(file)
 	must.Succeed(t, err)
 	return data
@@ -96,9 +94,8 @@ func TestArchiveFollowsFromTheCommitAlone(t *testing.T) {
 	git(t, repo, "config", "core.autocrlf", "true")
 	bare := filepath.Join(t.TempDir(), "bare")
 	git(t, repo, "clone", "-q", "--bare", repo, bare)
-	if second := sha256.Sum256(archive(t, bare)); first != second {
-		t.Error("two clones of one commit give different archives")
-	}
+	second := sha256.Sum256(archive(t, bare))
+	check.That(t, first == second, "two clones of one commit give different archives")
 }
 
 func TestArchiveHoldsSubmodules(t *testing.T) {
@@ -108,9 +105,7 @@ func TestArchiveHoldsSubmodules(t *testing.T) {
 	git(t, outer, "commit", "-q", "-m", "with a submodule")
 	git(t, outer, "tag", "-f", "-a", "-m", "release", "v1")
 	got := entries(t, archive(t, outer))
-	if got["src/third_party/gloo/gloo.h"] != "-rw-r--r-- int x;\n" {
-		t.Errorf("got %v", got)
-	}
+	check.That(t, got["src/third_party/gloo/gloo.h"] == "-rw-r--r-- int x;\n", "got %v", got)
 }
 
 func TestResolveFaults(t *testing.T) {
@@ -126,18 +121,16 @@ func TestResolveFaults(t *testing.T) {
 		{filepath.Join(repo, "absent"), "v1", "does not appear to be a git repository", diag.Fetch},
 	} {
 		_, err := Resolve(t.Context(), Repository(c.repo), c.tag)
-		if err == nil || !strings.Contains(err.Error(), c.want) || diag.CodeOf(err) != c.code {
-			t.Errorf("%s %s: got %v", c.repo, c.tag, err)
-		}
+		check.That(t, err != nil && strings.Contains(err.Error(), c.want) && diag.CodeOf(err) == c.code,
+			"%s %s: got %v", c.repo, c.tag, err)
 	}
 }
 
 func TestMakeRefuses(t *testing.T) {
 	repo := repository(t, map[string]string{"a": "1"})
 	for sha, code := range map[string]diag.Code{strings.Repeat("0", 40): diag.Fetch, "v1": diag.Usage, "": diag.Usage} {
-		if _, err := Make(t.Context(), t.TempDir(), Repository(repo), Tree{Commit: sha, Folder: "src"}, filepath.Join(t.TempDir(), "a.tar")); err == nil || diag.CodeOf(err) != code {
-			t.Errorf("%q: got %v", sha, err)
-		}
+		_, err := Make(t.Context(), t.TempDir(), Repository(repo), Tree{Commit: sha, Folder: "src"}, filepath.Join(t.TempDir(), "a.tar"))
+		check.That(t, err != nil && diag.CodeOf(err) == code, "%q: got %v", sha, err)
 	}
 }
 
@@ -148,9 +141,8 @@ func TestSubmodulePlaces(t *testing.T) {
 		{"https://host.example/org/repo.git", "/srv/gloo", "/srv/gloo"},
 		{"/srv/repo", "../gloo", "../gloo"},
 	} {
-		if got := submodule(Repository(c.from), "gloo", "third_party/gloo", c.address); string(got) != c.want {
-			t.Errorf("%s %s: got %s", c.from, c.address, got)
-		}
+		got := submodule(Repository(c.from), "gloo", "third_party/gloo", c.address)
+		check.That(t, string(got) == c.want, "%s %s: got %s", c.from, c.address, got)
 	}
 }
 
@@ -169,9 +161,8 @@ func TestASubmoduleIsNoOtherRepositoryOfThisHost(t *testing.T) {
 		git(t, outer, "clone", "-q", "--bare", outer, bare)
 		sha := revision(t, bare)
 		_, err := Make(t.Context(), t.TempDir(), Repository(bare), Tree{Commit: sha, Folder: "src"}, filepath.Join(t.TempDir(), "a.tar"))
-		if diag.CodeOf(err) != diag.Fetch || !strings.Contains(err.Error(), "submodule gloo: ") || !strings.Contains(err.Error(), "is not the address of a repository") {
-			t.Errorf("%s: %v", name, err)
-		}
+		check.That(t, diag.CodeOf(err) == diag.Fetch && strings.Contains(err.Error(), "submodule gloo: ") && strings.Contains(err.Error(), "is not the address of a repository"),
+			"%s: %v", name, err)
 	}
 }
 
@@ -227,9 +218,7 @@ func TestArchiveOfAFolder(t *testing.T) {
 	}
 	for under, code := range map[string]diag.Code{"tests": diag.Fetch, "../test": diag.Usage, "/etc": diag.Usage, "Makefile": diag.Fetch, "*": diag.Fetch} {
 		_, err := Make(t.Context(), t.TempDir(), Repository(repo), Tree{Commit: sha, Under: under, Folder: "src"}, file)
-		if diag.CodeOf(err) != code {
-			t.Errorf("%q: %v", under, err)
-		}
+		check.That(t, diag.CodeOf(err) == code, "%q: %v", under, err)
 	}
 }
 

@@ -56,9 +56,7 @@ func reads(t *testing.T, r *Repository, digest string, p Package) {
 	diff := cmp.Diff(want, m, sansPath)
 	check.That(t, err == nil && diff == "", "%v\n%s", err, diff)
 	found, err := r.Referrers(t.Context(), digest)
-	if err != nil || len(found) != len(p.Referrers) {
-		t.Fatalf("%d referrers, %v", len(found), err)
-	}
+	must.Hold(t, err == nil && len(found) == len(p.Referrers), "%d referrers, %v", len(found), err)
 	dir := t.TempDir()
 	for i, f := range append(m.Files, found[0].Files[0], found[1].Files[0]) {
 		check.That(t, i < len(m.Files) || found[i-len(m.Files)].ArtifactType == proofType, "referrer: %+v", found)

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"builder/internal/base/diag"
+	"builder/test/kit/check"
+	"builder/test/kit/must"
 )
 
 // publisher returns a program that writes its arguments and variables to a file, and then
@@ -18,9 +20,7 @@ func publisher(t *testing.T, script string) (uv Tool, asked func() string) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "uv")
 	text := "#!/bin/sh\n{ echo \"$@\"; pwd; env; } >" + dir + "/asked\n" + script + "\n"
-	if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(path, []byte(text), 0o755))
 	return Tool{Path: path}, func() string {
 		data, _ := os.ReadFile(filepath.Join(dir, "asked"))
 		return string(data)
@@ -36,22 +36,15 @@ func TestPublish(t *testing.T) {
 		t.Setenv(elsewhere, "https://elsewhere.invalid/")
 	}
 	dir := t.TempDir()
-	if err := uv.Publish(t.Context(), "https://h.invalid/up/", filepath.Join(dir, "a-1-py3-none-any.whl")); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, uv.Publish(t.Context(), "https://h.invalid/up/", filepath.Join(dir, "a-1-py3-none-any.whl")))
 	args, rest, _ := strings.Cut(asked(), "\n")
-	if args != "publish --no-config --publish-url https://h.invalid/up/ --quiet --no-progress --color never a-1-py3-none-any.whl" {
-		t.Errorf("the arguments are %s", args)
-	}
+	check.That(t, args == "publish --no-config --publish-url https://h.invalid/up/ --quiet --no-progress --color never a-1-py3-none-any.whl",
+		"the arguments are %s", args)
 	for _, want := range []string{dir + "\n", "\nUV_PUBLISH_USERNAME=ann\n", "\nUV_PUBLISH_PASSWORD=geheim-4711\n"} {
-		if !strings.Contains(rest, want) {
-			t.Errorf("%q is not in\n%s", want, rest)
-		}
+		check.That(t, strings.Contains(rest, want), "%q is not in\n%s", want, rest)
 	}
 	for _, unwanted := range []string{"elsewhere", "UV_PUBLISH_TOKEN"} {
-		if strings.Contains(rest, unwanted) {
-			t.Errorf("%q is in\n%s", unwanted, rest)
-		}
+		check.That(t, !strings.Contains(rest, unwanted), "%q is in\n%s", unwanted, rest)
 	}
 }
 
@@ -73,8 +66,7 @@ func TestPublishPrintsNoSecret(t *testing.T) {
 		if diag.CodeOf(err) != diag.Publish || strings.Contains(err.Error(), secret) || strings.Contains(err.Error(), c.sent) || !strings.Contains(err.Error(), "400 Bad Request") {
 			t.Errorf("%+v: %v", c, err)
 		}
-		if said := strings.Contains(err.Error(), "Server says"); said != (c.user+c.token != "") {
-			t.Errorf("%+v: %v", c, err)
-		}
+		said := strings.Contains(err.Error(), "Server says")
+		check.That(t, said == (c.user+c.token != ""), "%+v: %v", c, err)
 	}
 }

@@ -85,9 +85,7 @@ func TestResolve(t *testing.T) {
 	var names []string
 	for _, f := range got {
 		names = append(names, f.Filename)
-		if f.Size != int64(len(f.Filename)) || len(f.SHA256) != 64 || f.Project == "" || f.Version == "" {
-			t.Errorf("got %+v", f)
-		}
+		check.That(t, f.Size == int64(len(f.Filename)) && len(f.SHA256) == 64 && f.Project != "" && f.Version != "", "got %+v", f)
 	}
 	want := []string{
 		"charset_normalizer-3.5.2-cp311-cp311-manylinux2014_x86_64.manylinux_2_17_x86_64.manylinux_2_28_x86_64.whl",
@@ -110,23 +108,20 @@ func TestResolveRefuses(t *testing.T) {
 		"--index-url http://evil.invalid", "-r /etc/passwd", "a @ http://evil.invalid/a.whl", "./a", "/a", "a/b", "${HOME}", "a\n-r b", "",
 	} {
 		req := Request{Requirements: []string{line}, Python: "3.11", Platform: "x86_64-manylinux_2_28"}
-		if _, err := uv.Resolve(t.Context(), t.TempDir(), req); diag.CodeOf(err) != diag.Usage {
-			t.Errorf("%q: %v", line, err)
-		}
+		_, err := uv.Resolve(t.Context(), t.TempDir(), req)
+		check.That(t, diag.CodeOf(err) == diag.Usage, "%q: %v", line, err)
 	}
 	for _, req := range []Request{{Python: "3.11", Platform: "windows"}, {Python: "2.7", Platform: "x86_64-manylinux_2_28"}, {Python: "3.11"}} {
-		if _, err := uv.Resolve(t.Context(), t.TempDir(), req); diag.CodeOf(err) != diag.Usage {
-			t.Errorf("%+v: %v", req, err)
-		}
+		_, err := uv.Resolve(t.Context(), t.TempDir(), req)
+		check.That(t, diag.CodeOf(err) == diag.Usage, "%+v: %v", req, err)
 	}
 	if asked() != "" {
 		t.Errorf("uv was asked: %s", asked())
 	}
 	// Horovod, the last recorded package, has no wheels.
 	req := Request{Python: "3.11", Platform: "x86_64-manylinux_2_28"}
-	if _, err := uv.Resolve(t.Context(), t.TempDir(), req); diag.CodeOf(err) != diag.Fetch || !strings.Contains(err.Error(), "horovod 0.28.1 has no wheel") {
-		t.Errorf("got %v", err)
-	}
+	_, err := uv.Resolve(t.Context(), t.TempDir(), req)
+	check.That(t, diag.CodeOf(err) == diag.Fetch && strings.Contains(err.Error(), "horovod 0.28.1 has no wheel"), "got %v", err)
 }
 
 func TestOneRelease(t *testing.T) {
@@ -156,13 +151,11 @@ func TestOneRelease(t *testing.T) {
 		if err != nil || got != c.want || !strings.Contains(asked(), `["`+c.want.Project+"=="+c.want.Version+`"]`) || !strings.Contains(asked(), "--no-deps") {
 			t.Errorf("got %+v, %v; asked %s", got, err, asked())
 		}
-		if _, err := c.ask(uv, "-r", "x"); diag.CodeOf(err) != diag.Usage {
-			t.Errorf("got %v", err)
-		}
+		_, err = c.ask(uv, "-r", "x")
+		check.That(t, diag.CodeOf(err) == diag.Usage, "got %v", err)
 		none, _ := fakeUV(t, []byte("lock-version = \"1.0\"\n"), "")
-		if _, err := c.ask(none, c.want.Project, c.want.Version); diag.CodeOf(err) != diag.Fetch {
-			t.Errorf("got %v", err)
-		}
+		_, err = c.ask(none, c.want.Project, c.want.Version)
+		check.That(t, diag.CodeOf(err) == diag.Fetch, "got %v", err)
 	}
 }
 
@@ -171,24 +164,20 @@ func TestLocate(t *testing.T) {
 	sdist := File{Project: "horovod", Version: "0.28.1", Filename: "horovod-0.28.1.tar.gz", Size: 1, SHA256: "92a43f5a94c43907a56805bad15f19700c62ffc83b7ca483f9e104e229f67ef0"}
 	wheel := File{Project: "setuptools", Version: "69.5.1", Filename: "setuptools-69.5.1-py3-none-any.whl", Size: 1, SHA256: "c636ac361bc47580504644275c9ad802c50415c7522212252c033bd15f301f32"}
 	got, err := uv.Locate(t.Context(), t.TempDir(), []File{sdist, wheel})
-	if err != nil || len(got) != 2 || !strings.HasSuffix(string(got[sdist.SHA256]), "/horovod-0.28.1.tar.gz") {
-		t.Fatalf("got %v, %v", got, err)
-	}
+	must.Hold(t, err == nil && len(got) == 2 && strings.HasSuffix(string(got[sdist.SHA256]), "/horovod-0.28.1.tar.gz"),
+		"got %v, %v", got, err)
 	if n := strings.Count(asked(), "pip compile"); n != 1 {
 		t.Errorf("uv was asked %d times: %s", n, asked())
 	}
 	wheel.SHA256 = strings.Repeat("0", 64)
 	scratch := t.TempDir()
 	_, err = uv.Locate(t.Context(), scratch, []File{sdist, wheel})
-	if left, _ := os.ReadDir(scratch); len(left) > 0 {
-		t.Errorf("left behind: %v", left)
-	}
-	if diag.CodeOf(err) != diag.Fetch || !strings.Contains(err.Error(), wheel.Filename) || strings.Contains(err.Error(), "horovod") {
-		t.Errorf("a file that was replaced: %v", err)
-	}
-	if got, err := uv.Locate(t.Context(), t.TempDir(), nil); err != nil || len(got) != 0 {
-		t.Errorf("nothing: %v, %v", got, err)
-	}
+	left, _ := os.ReadDir(scratch)
+	check.That(t, len(left) == 0, "left behind: %v", left)
+	check.That(t, diag.CodeOf(err) == diag.Fetch && strings.Contains(err.Error(), wheel.Filename) && !strings.Contains(err.Error(), "horovod"),
+		"a file that was replaced: %v", err)
+	got, err = uv.Locate(t.Context(), t.TempDir(), nil)
+	check.That(t, err == nil && len(got) == 0, "nothing: %v, %v", got, err)
 }
 
 // uv itself asks a public index and a named one, both of which have every package.
@@ -273,9 +262,7 @@ func TestRounds(t *testing.T) {
 			}
 			got = append(got, fmt.Sprintf("3.%d %s", r.minor, strings.Join(pins, " ")))
 		}
-		if strings.Join(got, "; ") != c.want {
-			t.Errorf("%s: got %q", c.name, got)
-		}
+		check.That(t, strings.Join(got, "; ") == c.want, "%s: got %q", c.name, got)
 	}
 }
 
@@ -283,18 +270,14 @@ func TestUVFails(t *testing.T) {
 	uv, _ := fakeUV(t, nil, "echo 'error: Request failed\n  cause: Failed to fetch: https://me:hush@index.invalid/simple?token=hush' >&2; exit 2")
 	_, err := uv.Sdist(t.Context(), t.TempDir(), "horovod", "0.28.1")
 	e, ok := errors.AsType[*diag.Error](err)
-	if !ok || e.Code != diag.Fetch || !strings.Contains(e.Error(), "Request failed: Failed to fetch: https://index.invalid") || len(e.Log) != 2 {
-		t.Fatalf("got %+v", err)
-	}
-	if strings.Contains(fmt.Sprint(e, e.Log), "hush") {
-		t.Errorf("tells a secret: %v %v", e, e.Log)
-	}
+	must.Hold(t, ok && e.Code == diag.Fetch && strings.Contains(e.Error(), "Request failed: Failed to fetch: https://index.invalid") && len(e.Log) == 2,
+		"got %+v", err)
+	check.That(t, !strings.Contains(fmt.Sprint(e, e.Log), "hush"), "tells a secret: %v %v", e, e.Log)
 	slow, _ := fakeUV(t, nil, "exec sleep 60")
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(50*time.Millisecond, cancel)
-	if _, err := slow.Sdist(ctx, t.TempDir(), "horovod", "0.28.1"); diag.CodeOf(err) != diag.Interrupted {
-		t.Errorf("cancelled: %v", err)
-	}
+	_, err = slow.Sdist(ctx, t.TempDir(), "horovod", "0.28.1")
+	check.That(t, diag.CodeOf(err) == diag.Interrupted, "cancelled: %v", err)
 }
 
 func TestUV(t *testing.T) {
@@ -308,9 +291,8 @@ func TestUV(t *testing.T) {
 	}
 	t.Setenv("PATH", t.TempDir())
 	_, err := Programs{Home: home, Note: say, NoInstall: true}.UV(t.Context())
-	if e, ok := errors.AsType[*diag.Error](err); !ok || e.Code != diag.Fetch || !strings.Contains(e.Hint, "python3-pip") {
-		t.Errorf("without pip: %v", err)
-	}
+	e, ok := errors.AsType[*diag.Error](err)
+	check.That(t, ok && e.Code == diag.Fetch && strings.Contains(e.Hint, "python3-pip"), "without pip: %v", err)
 }
 
 // A wheel in the store needs neither pip nor a network. A damaged program is installed
@@ -335,9 +317,8 @@ func TestUVFromTheStore(t *testing.T) {
 		must.Succeed(t, err)
 		got, err1 := os.ReadFile(uv.Path)
 		beside, err2 := store.Of(filepath.Join(home, "tools", "uv-"+UV.Version, pin.Name))
-		if err := errors.Join(err1, err2); err != nil || string(got) != program || beside.SHA256 != kept.SHA256 {
-			t.Errorf("%q of %s, %v", got, beside.SHA256, err)
-		}
+		err = errors.Join(err1, err2)
+		check.That(t, err == nil && string(got) == program && beside.SHA256 == kept.SHA256, "%q of %s, %v", got, beside.SHA256, err)
 		must.Succeed(t, os.WriteFile(uv.Path, []byte("#!/bin/sh!"), 0o755))
 	}
 }
@@ -352,21 +333,17 @@ func TestUVBelievesNobody(t *testing.T) {
 	must.Succeed(t, os.WriteFile(filepath.Join(bin, "python3"), []byte(script), 0o755))
 	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
 	_, err := Programs{Home: home, Note: t.Logf, NoInstall: true}.UV(t.Context())
-	if diag.CodeOf(err) != diag.Fetch || !strings.Contains(err.Error(), "expected sha256") {
-		t.Errorf("got %v", err)
-	}
-	if left, _ := os.ReadDir(filepath.Join(home, "tools")); len(left) > 0 {
-		t.Errorf("left behind: %v", left)
-	}
+	check.That(t, diag.CodeOf(err) == diag.Fetch && strings.Contains(err.Error(), "expected sha256"), "got %v", err)
+	left, _ := os.ReadDir(filepath.Join(home, "tools"))
+	check.That(t, len(left) == 0, "left behind: %v", left)
 }
 
 func TestPins(t *testing.T) {
 	for _, p := range []Program{UV, Ccache, Bubblewrap} {
 		for arch, pin := range p.wheels {
 			name, err := wheel.ParseName(pin.Name)
-			if err != nil || name.Version != p.Version || !digestPattern.MatchString(pin.SHA256) {
-				t.Errorf("%s for %s: %+v, %v", p.Name, arch, pin, err)
-			}
+			check.That(t, err == nil && name.Version == p.Version && digestPattern.MatchString(pin.SHA256),
+				"%s for %s: %+v, %v", p.Name, arch, pin, err)
 		}
 	}
 }
@@ -391,9 +368,7 @@ func TestEnviron(t *testing.T) {
 			must.Succeed(t, os.Mkdir(dir, 0o755), os.WriteFile(filepath.Join(dir, "uv.toml"), []byte(c.toml), 0o644))
 		}
 		env := Tool{cache: "/cache"}.environ(t.Context())
-		if all := strings.Join(env.indexes(), " "); all != c.want {
-			t.Errorf("%s: the indexes are %q", c.name, all)
-		}
+		check.Same(t, fmt.Sprintf("%s: the indexes", c.name), c.want, strings.Join(env.indexes(), " "))
 		if env["UV_DEFAULT_INDEX"] != c.want || env["UV_CACHE_DIR"] != "/cache" || env["UV_PYTHON_DOWNLOADS"] != "never" {
 			t.Errorf("%s: %q", c.name, env["UV_DEFAULT_INDEX"])
 		}
@@ -455,7 +430,6 @@ func TestEnsurePip(t *testing.T) {
 		t.Errorf("got %v, %v; told %q", pip, err, logged)
 	}
 	asked, _ := os.ReadFile(filepath.Join(bin, "asked"))
-	if want := "noninteractive update\nnoninteractive install -y --no-install-recommends python3-pip\n"; string(asked) != want {
-		t.Errorf("asked for %q", asked)
-	}
+	want := "noninteractive update\nnoninteractive install -y --no-install-recommends python3-pip\n"
+	check.That(t, string(asked) == want, "asked for %q", asked)
 }

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"builder/test/kit/check"
 )
 
 // uv lists only wheels that fit the request: these cases hold such wheels.
@@ -28,18 +30,16 @@ func TestBest(t *testing.T) {
 				p.files = append(p.files, found{File: File{Filename: name + ".whl"}})
 			}
 			got, err := best(p)
-			if want := strings.Fields(files)[0] + ".whl"; err != nil || got.Filename != want {
-				t.Errorf("%s: got %s, %v; want %s", name, got.Filename, err, want)
-			}
+			want := strings.Fields(files)[0] + ".whl"
+			check.That(t, err == nil && got.Filename == want, "%s: got %s, %v; want %s", name, got.Filename, err, want)
 		}
 	}
 	p := release{project: "a", version: "1"}
 	for _, name := range []string{"a-1.tar.gz", "nonsense.whl", "a-1-cp313-cp313t-any.whl"} {
 		p.files = append(p.files, found{File: File{Filename: name}})
 	}
-	if got, err := best(p); err == nil || !strings.Contains(err.Error(), "a 1 has no wheel for this Python and platform") {
-		t.Errorf("got %v, %v", got, err)
-	}
+	got, err := best(p)
+	check.That(t, err != nil && strings.Contains(err.Error(), "a 1 has no wheel for this Python and platform"), "got %v, %v", got, err)
 }
 
 func FuzzParsePylock(f *testing.F) {
@@ -59,9 +59,7 @@ func FuzzParsePylock(f *testing.F) {
 		for _, r := range releases {
 			for _, file := range r.files {
 				bad := strings.ContainsAny(file.Filename, "/\\\x00\n") || file.Filename == "" || file.Filename[0] == '.' || file.Filename[0] == '-'
-				if bad || len(file.SHA256) != 64 || file.source == "" || file.Size < 0 {
-					t.Errorf("took %+v", file)
-				}
+				check.That(t, !bad && len(file.SHA256) == 64 && file.source != "" && file.Size >= 0, "took %+v", file)
 			}
 		}
 	})
@@ -81,12 +79,10 @@ func TestParsePylockRefuses(t *testing.T) {
 		"negative size": {file("url='https://x.invalid/a.whl', size=-1, hashes={sha256='" + sum + "'}"), "size"},
 		"a bad project": {"[[packages]]\nname='a b'\nversion='1'\n", "not the name and version"},
 	} {
-		if got, err := parsePylock([]byte(c.text), "/d"); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: got %v, %v", name, got, err)
-		}
+		got, err := parsePylock([]byte(c.text), "/d")
+		check.That(t, err != nil && strings.Contains(err.Error(), c.want), "%s: got %v, %v", name, got, err)
 	}
 	got, err := parsePylock([]byte(file("path='f/a.whl', size=3, hashes={sha256='"+sum+"'}")), "/d")
-	if err != nil || !slices.Equal(got[0].files, []found{{File{Project: "a", Version: "1", Filename: "a.whl", Size: 3, SHA256: sum}, "/d/f/a.whl"}}) {
-		t.Errorf("a path: %+v, %v", got, err)
-	}
+	check.That(t, err == nil && slices.Equal(got[0].files, []found{{File{Project: "a", Version: "1", Filename: "a.whl", Size: 3, SHA256: sum}, "/d/f/a.whl"}}),
+		"a path: %+v, %v", got, err)
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -42,25 +43,19 @@ func TestCollect(t *testing.T) {
 	} {
 		got, err := s.Collect(c.most, true)
 		must.Succeed(t, err)
-		if names := digestsOf(got); !slices.Equal(names, c.gone) || got.Before != 3010 {
-			t.Errorf("keeping %d: %v", c.most, got)
-		}
+		names := digestsOf(got)
+		check.That(t, slices.Equal(names, c.gone) && got.Before == 3010, "keeping %d: %v", c.most, got)
 	}
-	if _, ok := s.Path(old); !ok {
-		t.Fatal("a dry run removed something")
-	}
+	_, ok := s.Path(old)
+	must.Hold(t, ok, "a dry run removed something")
 	if _, err := s.Use(old); err != nil { // now the most recently used
 		t.Fatal(err)
 	}
 	got, err := s.Collect(2000, false)
-	if err != nil || got.After != 2000 || !slices.Equal(digestsOf(got), []string{half, recent.SHA256}) {
-		t.Fatalf("%v, %v", got, err)
-	}
+	must.Hold(t, err == nil && got.After == 2000 && slices.Equal(digestsOf(got), []string{half, recent.SHA256}), "%v, %v", got, err)
 	_, there := s.Path(old)
 	_, gone := s.Path(recent)
-	if !there || gone {
-		t.Errorf("old: %v, recent: %v", there, gone)
-	}
+	check.That(t, there && !gone, "old: %v, recent: %v", there, gone)
 }
 
 func digestsOf(c Collected) []string {
@@ -77,12 +72,10 @@ func TestCollectLeavesWhatSomebodyIsAt(t *testing.T) {
 	unlock, err := Lock(t.Context(), filepath.Join(s.dir, locks, b.SHA256), nil)
 	must.Succeed(t, err)
 	defer unlock()
-	if got, err := s.Collect(0, false); err != nil || len(got.Files) > 0 || got.After != b.Size {
-		t.Errorf("%v, %v", got, err)
-	}
-	if _, ok := s.Path(b); !ok {
-		t.Error("it went")
-	}
+	got, err := s.Collect(0, false)
+	check.That(t, err == nil && len(got.Files) == 0 && got.After == b.Size, "%v, %v", got, err)
+	_, ok := s.Path(b)
+	check.That(t, ok, "it went")
 }
 
 func TestCollectWaitsForUsers(t *testing.T) {
@@ -99,9 +92,8 @@ func TestCollectWaitsForUsers(t *testing.T) {
 	alone, err := s.Alone(t.Context(), nil)
 	must.Succeed(t, err)
 	ctx, cancel = context.WithCancel(t.Context())
-	if _, err := s.Hold(ctx, cancel); !errors.Is(err, context.Canceled) {
-		t.Errorf("a collection is under way: %v", err)
-	}
+	_, err = s.Hold(ctx, cancel)
+	check.That(t, errors.Is(err, context.Canceled), "a collection is under way: %v", err)
 	alone()
 }
 
@@ -115,16 +107,13 @@ func TestUnstage(t *testing.T) {
 	long := time.Now().Add(-25 * time.Hour)
 	must.Succeed(t, os.Chtimes(filepath.Join(scratch, "shell-old"), long, long))
 	for _, dry := range []bool{true, false} {
-		if got, err := Unstage(scratch, dry); err != nil || !slices.Equal(got, []string{"shell-old", "wheels-1"}) {
-			t.Errorf("dry %v: %v, %v", dry, got, err)
-		}
+		got, err := Unstage(scratch, dry)
+		check.That(t, err == nil && slices.Equal(got, []string{"shell-old", "wheels-1"}), "dry %v: %v, %v", dry, got, err)
 	}
-	if left := names(t, scratch); !slices.Equal(left, []string{"git-clone", "shell-young"}) {
-		t.Errorf("left: %v", left)
-	}
-	if got, err := Unstage(filepath.Join(scratch, "absent"), false); err != nil || len(got) > 0 {
-		t.Errorf("without scratch: %v, %v", got, err)
-	}
+	left := names(t, scratch)
+	check.That(t, slices.Equal(left, []string{"git-clone", "shell-young"}), "left: %v", left)
+	got, err := Unstage(filepath.Join(scratch, "absent"), false)
+	check.That(t, err == nil && len(got) == 0, "without scratch: %v, %v", got, err)
 }
 
 // A verification does not count as a use.
@@ -133,12 +122,10 @@ func TestVerifyIsNoUse(t *testing.T) {
 	b := put(t, s, "a", "content")
 	used(t, s, b, 100*time.Hour)
 	must.Succeed(t, s.Verify(b))
-	if all, err := s.Survey(); err != nil || time.Since(all[0].Used) < 99*time.Hour {
-		t.Errorf("%v, %v", all, err)
-	}
-	if again := put(t, s, "a", "content"); again != b {
-		t.Fatal(again)
-	}
+	all, err := s.Survey()
+	check.That(t, err == nil && time.Since(all[0].Used) >= 99*time.Hour, "%v, %v", all, err)
+	again := put(t, s, "a", "content")
+	must.Hold(t, again == b, "%v", again)
 	if all, err := s.Survey(); err != nil || time.Since(all[0].Used) > time.Hour {
 		t.Errorf("what came again is old: %v, %v", all, err)
 	}

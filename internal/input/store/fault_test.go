@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"builder/internal/base/diag"
+	"builder/test/kit/check"
 )
 
 // Many proxies send a login page or a "not found" page with status 200. Another request
@@ -25,17 +26,12 @@ func TestFetchOfAPage(t *testing.T) {
 			})
 			_, err := s.Fetch(t.Context(), b, []Place{Place(proxy.URL)}, nil)
 			want := fmt.Sprintf("fetching sample.whl (sha256 %s): %s: the server sent a web page of 26 bytes instead of the expected %d", b.SHA256, proxy.URL, b.Size)
-			if diag.CodeOf(err) != diag.Fetch || err.Error() != want {
-				t.Errorf("got %v", err)
-			}
-			if n := len(proxy.asked()); n != 1 {
-				t.Errorf("asked %d times", n)
-			}
+			check.That(t, diag.CodeOf(err) == diag.Fetch && err.Error() == want, "got %v", err)
+			check.Same(t, "asked", 1, len(proxy.asked()))
 			good := serve(t, func(_ int, w http.ResponseWriter, r *http.Request) { whole(w, r, sample) })
 			fetched(t, s, b, Place(proxy.URL), Place(good.URL))
-			if got := good.asked(); len(got) != 1 || got[0] != "" {
-				t.Errorf("the page was taken for the beginning: %q", got)
-			}
+			got := good.asked()
+			check.That(t, len(got) == 1 && got[0] == "", "the page was taken for the beginning: %q", got)
 		})
 	}
 }
@@ -47,9 +43,8 @@ func TestFetchOfAShorterFile(t *testing.T) {
 	short := serve(t, func(_ int, w http.ResponseWriter, r *http.Request) { whole(w, r, sample[:2<<20]) })
 	good := serve(t, func(_ int, w http.ResponseWriter, r *http.Request) { whole(w, r, sample) })
 	fetched(t, s, b, Place(short.URL), Place(good.URL))
-	if got := append(short.asked(), good.asked()...); len(got) != 2 || got[1] != "bytes=1048576-" {
-		t.Errorf("asked for %q", got)
-	}
+	got := append(short.asked(), good.asked()...)
+	check.That(t, len(got) == 2 && got[1] == "bytes=1048576-", "asked for %q", got)
 }
 
 // The target of a redirect receives neither the password nor the token of the first
@@ -62,16 +57,14 @@ func TestRedirectTellsNothing(t *testing.T) {
 	})
 	elsewhere := strings.Replace(other.URL, "127.0.0.1", "localhost", 1) + "/there"
 	first := serve(t, func(_ int, w http.ResponseWriter, r *http.Request) {
-		if user, password, _ := r.BasicAuth(); user != "me" || password != "hush" {
-			t.Error("the first host was not told the password")
-		}
+		user, password, _ := r.BasicAuth()
+		check.That(t, user == "me" && password == "hush", "the first host was not told the password")
 		http.Redirect(w, r, elsewhere, http.StatusFound)
 	})
 	s, b := fresh(t), blobOf(sample)
 	fetched(t, s, b, Place(strings.Replace(first.URL, "http://", "http://me:hush@", 1)+"/f?token=hush"))
-	if len(requests) != 1 || strings.Contains(requests[0], "hush") || strings.Contains(requests[0], "Authorization") {
-		t.Errorf("the other host was told %q", requests)
-	}
+	check.That(t, len(requests) == 1 && !strings.Contains(requests[0], "hush") && !strings.Contains(requests[0], "Authorization"),
+		"the other host was told %q", requests)
 }
 
 func TestRedirectForEver(t *testing.T) {

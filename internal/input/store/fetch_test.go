@@ -20,6 +20,7 @@ import (
 
 	"builder/internal/base/diag"
 	"builder/internal/base/web"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -88,9 +89,8 @@ func fetched(t *testing.T, s *Store, b Blob, from ...Place) {
 	if err != nil || got.SHA256 != b.SHA256 || info.Mode().Perm() != 0o444 {
 		t.Fatalf("got %+v, %v, %v", got, info.Mode(), err)
 	}
-	if left := append(names(t, filepath.Join(s.dir, partials)), names(t, filepath.Join(s.dir, locks))...); len(left) > 0 {
-		t.Errorf("left behind: %v", left)
-	}
+	left := append(names(t, filepath.Join(s.dir, partials)), names(t, filepath.Join(s.dir, locks))...)
+	check.That(t, len(left) == 0, "left behind: %v", left)
 }
 
 func (s *Store) partial(b Blob) string { return filepath.Join(s.dir, partials, b.SHA256) }
@@ -186,9 +186,7 @@ func TestFetch(t *testing.T) {
 			if got := server.asked(); strings.Join(got, " ") != strings.Join(c.ranges, " ") || len(got) != len(c.ranges) {
 				t.Errorf("asked for %q, want %q", got, c.ranges)
 			}
-			if strings.Contains(c.name, "Retry-After") && time.Since(start) < time.Second {
-				t.Error("did not wait as asked")
-			}
+			check.That(t, !strings.Contains(c.name, "Retry-After") || time.Since(start) >= time.Second, "did not wait as asked")
 		})
 	}
 }
@@ -222,9 +220,7 @@ func TestFetchStalled(t *testing.T) {
 		}
 	})
 	fetched(t, s, b, Place(server.URL))
-	if n := len(server.asked()); n != 3 {
-		t.Errorf("asked %d times", n)
-	}
+	check.Same(t, "asked", 3, len(server.asked()))
 }
 
 func TestFetchFromTheNextPlace(t *testing.T) {
@@ -234,9 +230,8 @@ func TestFetchFromTheNextPlace(t *testing.T) {
 	good := serve(t, func(_ int, w http.ResponseWriter, r *http.Request) { whole(w, r, sample) })
 	fetched(t, s, b, Place(gone.URL), Place(evil.URL), Place(good.URL))
 	for _, server := range []*server{gone, evil, good} {
-		if got := server.asked(); len(got) != 1 || got[0] != "" {
-			t.Errorf("asked for %q", got)
-		}
+		got := server.asked()
+		check.That(t, len(got) == 1 && got[0] == "", "asked for %q", got)
 	}
 }
 
@@ -255,34 +250,25 @@ func TestFetchTellsWhatEachPlaceSaid(t *testing.T) {
 	}
 	_, err := s.Fetch(t.Context(), b, from, nil)
 	e, ok := errors.AsType[*diag.Error](err)
-	if !ok || e.Code != diag.Fetch || !strings.Contains(e.Hint, "--set source.NAME=PATH") || !strings.Contains(e.Hint, "BUILDER_MIRROR_") {
-		t.Fatalf("got %#v", err)
-	}
+	must.Hold(t, ok && e.Code == diag.Fetch && strings.Contains(e.Hint, "--set source.NAME=PATH") && strings.Contains(e.Hint, "BUILDER_MIRROR_"),
+		"got %#v", err)
 	text := err.Error()
 	for _, want := range []string{
 		"sample.whl", "404 Not Found", "403 Forbidden", "401 Unauthorized", "503 Service", "refused", `"ftp"`, "no such file", "not a regular file",
 		evil.URL + ": wrong content: expected sha256 " + b.SHA256 + ", got " + blobOf(make([]byte, len(sample))).SHA256,
 		"longer than the expected 3145728 bytes",
 	} {
-		if !strings.Contains(text, want) {
-			t.Errorf("%q is not in\n%s", want, text)
-		}
+		check.That(t, strings.Contains(text, want), "%q is not in\n%s", want, text)
 	}
-	if strings.Contains(text, "hush") {
-		t.Errorf("tells a secret:\n%s", text)
-	}
-	if n := strings.Count(text, "\n"); n != len(from) {
-		t.Errorf("%d lines for %d places:\n%s", n, len(from), text)
-	}
-	if left := names(t, filepath.Join(s.dir, partials)); len(left) > 0 {
-		t.Errorf("left behind: %v", left)
-	}
-	if _, err := s.Fetch(t.Context(), b, nil, nil); diag.CodeOf(err) != diag.Fetch || !strings.Contains(err.Error(), "no place") {
-		t.Errorf("without a place: %v", err)
-	}
-	if _, err := s.Fetch(t.Context(), Blob{Name: "x", SHA256: "../../x"}, from, nil); diag.CodeOf(err) != diag.Fetch {
-		t.Errorf("a digest that is a path: %v", err)
-	}
+	check.That(t, !strings.Contains(text, "hush"), "tells a secret:\n%s", text)
+	n := strings.Count(text, "\n")
+	check.That(t, n == len(from), "%d lines for %d places:\n%s", n, len(from), text)
+	left := names(t, filepath.Join(s.dir, partials))
+	check.That(t, len(left) == 0, "left behind: %v", left)
+	_, err = s.Fetch(t.Context(), b, nil, nil)
+	check.That(t, diag.CodeOf(err) == diag.Fetch && strings.Contains(err.Error(), "no place"), "without a place: %v", err)
+	_, err = s.Fetch(t.Context(), Blob{Name: "x", SHA256: "../../x"}, from, nil)
+	check.That(t, diag.CodeOf(err) == diag.Fetch, "a digest that is a path: %v", err)
 }
 
 func TestFetchFromThisHost(t *testing.T) {
@@ -291,23 +277,18 @@ func TestFetchFromThisHost(t *testing.T) {
 	for _, from := range []Place{Place(path), Place("file://" + strings.ReplaceAll(path, " ", "%20"))} {
 		s := fresh(t)
 		var done int64
-		if _, err := s.Fetch(t.Context(), b, []Place{from}, func(n, total int64) { done = max(done, n) }); err != nil || done != b.Size {
-			t.Errorf("%s: %v after %d bytes", from, err, done)
-		}
+		_, err := s.Fetch(t.Context(), b, []Place{from}, func(n, total int64) { done = max(done, n) })
+		check.That(t, err == nil && done == b.Size, "%s: %v after %d bytes", from, err, done)
 		fetched(t, s, b, from)
 	}
-	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o644 {
-		t.Errorf("the user's file was changed: %v, %v", info, err)
-	}
+	info, err := os.Stat(path)
+	check.That(t, err == nil && info.Mode().Perm() == 0o644, "the user's file was changed: %v, %v", info, err)
 	for want, content := range map[string][]byte{"the file has 9 bytes instead of the expected 3145728": sample[:9], "wrong content": make([]byte, len(sample))} {
 		s := fresh(t)
 		_, err := s.Fetch(t.Context(), b, []Place{Place(write(t, filepath.Join(t.TempDir(), "x"), content))}, nil)
-		if diag.CodeOf(err) != diag.Fetch || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, want %s", err, want)
-		}
-		if left := names(t, filepath.Join(s.dir, temps)); len(left) > 0 {
-			t.Errorf("%s: left behind: %v", want, left)
-		}
+		check.That(t, diag.CodeOf(err) == diag.Fetch && strings.Contains(err.Error(), want), "got %v, want %s", err, want)
+		left := names(t, filepath.Join(s.dir, temps))
+		check.That(t, len(left) == 0, "%s: left behind: %v", want, left)
 	}
 }
 
@@ -333,15 +314,12 @@ func TestFetchOnceForManyProcesses(t *testing.T) {
 		wg.Go(func() {
 			cmd := exec.Command(os.Args[0], "-test.run=^TestFetchOnceForManyProcesses$")
 			cmd.Env = append(os.Environ(), "STORE_TEST_DIR="+s.dir, "STORE_TEST_URL="+server.URL)
-			if out, err := cmd.CombinedOutput(); err != nil {
-				t.Errorf("%v: %s", err, out)
-			}
+			out, err := cmd.CombinedOutput()
+			check.That(t, err == nil, "%v: %s", err, out)
 		})
 	}
 	wg.Wait()
-	if n := len(server.asked()); n != 1 {
-		t.Errorf("fetched %d times", n)
-	}
+	check.Same(t, "fetched", 1, len(server.asked()))
 	fetched(t, s, b)
 }
 
@@ -363,16 +341,12 @@ func TestFetchCancelledContinuesLater(t *testing.T) {
 			time.AfterFunc(10*time.Millisecond, cancel) // after the bytes were written
 		}
 	})
-	if !errors.Is(err, context.Canceled) || diag.CodeOf(err) != diag.Interrupted {
-		t.Fatalf("got %v", err)
-	}
-	if info, err := os.Stat(s.partial(b)); err != nil || info.Size() != 1<<20 {
-		t.Fatalf("the partial: %v, %v", info, err)
-	}
+	must.Hold(t, errors.Is(err, context.Canceled) && diag.CodeOf(err) == diag.Interrupted, "got %v", err)
+	info, err := os.Stat(s.partial(b))
+	must.Hold(t, err == nil && info.Size() == 1<<20, "the partial: %v, %v", info, err)
 	fetched(t, s, b, Place(server.URL))
-	if got := server.asked(); got[len(got)-1] != "bytes=1048576-" {
-		t.Errorf("asked for %q", got)
-	}
+	got := server.asked()
+	check.That(t, got[len(got)-1] == "bytes=1048576-", "asked for %q", got)
 }
 
 func TestSize(t *testing.T) {
@@ -385,13 +359,11 @@ func TestSize(t *testing.T) {
 	})
 	path := write(t, filepath.Join(t.TempDir(), "f"), sample)
 	for _, from := range []Place{Place(server.URL), Place(path), Place("file://" + path)} {
-		if n, err := Size(t.Context(), from); err != nil || n != int64(len(sample)) {
-			t.Errorf("%s: %d, %v", from, n, err)
-		}
+		n, err := Size(t.Context(), from)
+		check.That(t, err == nil && n == int64(len(sample)), "%s: %d, %v", from, n, err)
 	}
 	for _, from := range []Place{Place(server.URL + "/absent?token=hush"), "ftp://x", "/absent"} {
-		if _, err := Size(t.Context(), from); err == nil || strings.Contains(err.Error(), "hush") {
-			t.Errorf("%s: %v", from, err)
-		}
+		_, err := Size(t.Context(), from)
+		check.That(t, err != nil && !strings.Contains(err.Error(), "hush"), "%s: %v", from, err)
 	}
 }

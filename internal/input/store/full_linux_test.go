@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"builder/internal/base/diag"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -18,9 +19,8 @@ func TestFetchOntoAFullDisk(t *testing.T) {
 		t.Skip("a small disk needs the right to mount:", err)
 	}
 	defer func() {
-		if err := syscall.Unmount(small, 0); err != nil {
-			t.Error(err)
-		}
+		err := syscall.Unmount(small, 0)
+		check.That(t, err == nil, "%v", err)
 	}()
 	s, err := Open(small)
 	must.Succeed(t, err)
@@ -32,13 +32,10 @@ func TestFetchOntoAFullDisk(t *testing.T) {
 		if diag.CodeOf(err) != diag.Fetch || !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "is full") || !strings.Contains(hintOf(err), "builder store gc") {
 			t.Errorf("%s: %v", from, err)
 		}
-		if left := append(names(t, filepath.Join(small, partials)), names(t, filepath.Join(small, temps))...); len(left) > 0 {
-			t.Errorf("%s: left behind: %v", from, left)
-		}
+		left := append(names(t, filepath.Join(small, partials)), names(t, filepath.Join(small, temps))...)
+		check.That(t, len(left) == 0, "%s: left behind: %v", from, left)
 	}
-	if n := len(server.asked()); n != 1 {
-		t.Errorf("asked %d times for what has no room", n)
-	}
+	check.Same(t, "asked", 1, len(server.asked()))
 }
 
 func hintOf(err error) string {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"builder/internal/base/diag"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -19,9 +20,8 @@ func readOnly(t *testing.T, dir string) {
 		t.Skip("a read-only disk needs the right to mount:", err)
 	}
 	t.Cleanup(func() {
-		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
-			t.Error(err)
-		}
+		err := syscall.Unmount(dir, syscall.MNT_DETACH)
+		check.That(t, err == nil, "%v", err)
 	})
 	must.Succeed(t, syscall.Mount("", dir, "", syscall.MS_BIND|syscall.MS_REMOUNT|syscall.MS_RDONLY, ""))
 }
@@ -36,24 +36,16 @@ func TestStoreThatCannotBeWritten(t *testing.T) {
 	release, err := s.Hold(t.Context(), nil)
 	must.Succeed(t, err)
 	release()
-	if _, err := s.Use(b); err != nil {
-		t.Errorf("what is there: %v", err)
-	}
-	if err := os.Remove(slotOf(s.dir, b.SHA256).record); err == nil {
-		t.Fatal("it can be written")
-	}
+	_, err = s.Use(b)
+	check.That(t, err == nil, "what is there: %v", err)
+	err = os.Remove(slotOf(s.dir, b.SHA256).record)
+	must.Hold(t, err != nil, "it can be written")
 	from := write(t, filepath.Join(t.TempDir(), "sample"), sample)
 	_, err = s.Fetch(t.Context(), absent, []Place{Place(from)}, nil)
 	e, ok := errors.AsType[*diag.Error](err)
-	if !ok || e.Code != diag.Fetch {
-		t.Fatalf("got %v", err)
-	}
+	must.Hold(t, ok && e.Code == diag.Fetch, "got %v", err)
 	for _, want := range []string{"sample.whl", absent.SHA256, s.dir, "is not writable"} {
-		if !strings.Contains(err.Error(), want) {
-			t.Errorf("%q is not in %v", want, err)
-		}
+		check.That(t, strings.Contains(err.Error(), want), "%q is not in %v", want, err)
 	}
-	if !strings.Contains(e.Hint, "BUILDER_HOME") {
-		t.Errorf("the hint is %q", e.Hint)
-	}
+	check.That(t, strings.Contains(e.Hint, "BUILDER_HOME"), "the hint is %q", e.Hint)
 }

@@ -58,14 +58,11 @@ func write(t *testing.T, path string, content []byte) string {
 func TestPut(t *testing.T) {
 	s := fresh(t)
 	b := put(t, s, "abc", "abc")
-	if want := "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"; b.SHA256 != want || b.Size != 3 {
-		t.Fatalf("got %+v", b)
-	}
+	want := "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+	must.Hold(t, b.SHA256 == want && b.Size == 3, "got %+v", b)
 	path, ok := s.Path(b)
 	info, err := os.Stat(path)
-	if !ok || err != nil || info.Mode().Perm() != 0o444 {
-		t.Fatalf("%v, %v, %v", ok, info, err)
-	}
+	must.Hold(t, ok && err == nil && info.Mode().Perm() == 0o444, "%v, %v, %v", ok, info, err)
 	for _, c := range []struct {
 		name string
 		b    Blob
@@ -77,32 +74,25 @@ func TestPut(t *testing.T) {
 		{"of no digest", Blob{}, false},
 		{"in capitals", Blob{SHA256: strings.ToUpper(b.SHA256)}, false},
 	} {
-		if _, ok := s.Path(c.b); ok != c.want {
-			t.Errorf("%s: %v", c.name, ok)
-		}
+		_, ok := s.Path(c.b)
+		check.That(t, ok == c.want, "%s: %v", c.name, ok)
 	}
-	if _, err := s.Put(iotest.ErrReader(io.ErrUnexpectedEOF)); !errors.Is(err, io.ErrUnexpectedEOF) {
-		t.Errorf("a broken reader: %v", err)
-	}
-	if left := names(t, filepath.Join(s.dir, temps)); len(left) > 0 {
-		t.Errorf("left behind: %v", left)
-	}
+	_, err = s.Put(iotest.ErrReader(io.ErrUnexpectedEOF))
+	check.That(t, errors.Is(err, io.ErrUnexpectedEOF), "a broken reader: %v", err)
+	left := names(t, filepath.Join(s.dir, temps))
+	check.That(t, len(left) == 0, "left behind: %v", left)
 }
 
 func TestImport(t *testing.T) {
 	s := fresh(t)
 	path := write(t, filepath.Join(t.TempDir(), "a.whl"), []byte("wheel"))
 	b, err := s.Import(path)
-	if err != nil || b.Name != "a.whl" {
-		t.Fatalf("%+v, %v", b, err)
-	}
+	must.Hold(t, err == nil && b.Name == "a.whl", "%+v, %v", b, err)
 	write(t, path, []byte("other"))
-	if err := s.Verify(b); err != nil {
-		t.Errorf("writing to the imported file changed the store: %v", err)
-	}
-	if _, err := s.Import(t.TempDir()); err == nil {
-		t.Error("a directory was imported")
-	}
+	err = s.Verify(b)
+	check.That(t, err == nil, "writing to the imported file changed the store: %v", err)
+	_, err = s.Import(t.TempDir())
+	check.That(t, err != nil, "a directory was imported")
 }
 
 func TestStage(t *testing.T) {
@@ -117,17 +107,13 @@ func TestStage(t *testing.T) {
 		return info
 	}
 	made := stage(a, b, a)
-	if got := names(t, dir); len(got) != 2 || got[0] != "a.whl" || got[1] != "b.whl" {
-		t.Fatalf("got %v", got)
-	}
+	got := names(t, dir)
+	must.Hold(t, len(got) == 2 && got[0] == "a.whl" && got[1] == "b.whl", "got %v", got)
 	path, _ := s.Path(a)
 	blob, _ := os.Stat(path)
-	if linked, err := os.Stat(filepath.Join(dir, "a.whl")); err != nil || !os.SameFile(blob, linked) {
-		t.Errorf("a.whl is no link: %v", err)
-	}
-	if !os.SameFile(made, stage(b, a)) {
-		t.Error("what was right was made again")
-	}
+	linked, err := os.Stat(filepath.Join(dir, "a.whl"))
+	check.That(t, err == nil && os.SameFile(blob, linked), "a.whl is no link: %v", err)
+	check.That(t, os.SameFile(made, stage(b, a)), "what was right was made again")
 	if write(t, filepath.Join(dir, "c"), nil); os.SameFile(made, stage(a, b)) {
 		t.Error("a stray file was left")
 	}
@@ -135,15 +121,12 @@ func TestStage(t *testing.T) {
 	write(t, filepath.Join(dir, "a.whl"), []byte("first"))
 	copied := stage(a, b)
 	write(t, filepath.Join(dir, "a.whl"), []byte("worst"))
-	if os.SameFile(copied, stage(a, b)) {
-		t.Error("a copy with other bytes was taken")
-	}
+	check.That(t, !os.SameFile(copied, stage(a, b)), "a copy with other bytes was taken")
 	if stage(); len(names(t, dir)) != 0 {
 		t.Error("nothing was wanted, and something is there")
 	}
-	if left := names(t, filepath.Dir(dir)); len(left) != 1 {
-		t.Errorf("left behind: %v", left)
-	}
+	left := names(t, filepath.Dir(dir))
+	check.That(t, len(left) == 1, "left behind: %v", left)
 }
 
 func TestStageRefuses(t *testing.T) {
@@ -151,36 +134,28 @@ func TestStageRefuses(t *testing.T) {
 	good := put(t, s, "a", "first")
 	dir := filepath.Join(t.TempDir(), "d")
 	for _, name := range []string{"", ".", "..", "../a", "x/y", "/etc/passwd", "a\x00b"} {
-		if err := s.Stage(dir, []Blob{{name, good.Size, good.SHA256}}); err == nil {
-			t.Errorf("%q was staged", name)
-		}
+		err := s.Stage(dir, []Blob{{name, good.Size, good.SHA256}})
+		check.That(t, err != nil, "%q was staged", name)
 	}
-	if err := s.Stage(dir, []Blob{good, put(t, s, "a", "second")}); err == nil {
-		t.Error("two files of one name were staged")
-	}
-	if err := s.Stage(dir, []Blob{{"a", 1, strings.Repeat("0", 64)}}); err == nil {
-		t.Error("an absent blob was staged")
-	}
-	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
-		t.Error("a refused stage left a directory")
-	}
+	err := s.Stage(dir, []Blob{good, put(t, s, "a", "second")})
+	check.That(t, err != nil, "two files of one name were staged")
+	err = s.Stage(dir, []Blob{{"a", 1, strings.Repeat("0", 64)}})
+	check.That(t, err != nil, "an absent blob was staged")
+	_, err = os.Stat(dir)
+	check.That(t, errors.Is(err, fs.ErrNotExist), "a refused stage left a directory")
 }
 
 func TestDocuments(t *testing.T) {
 	s := fresh(t)
-	if _, ok := s.Documents().Get("k1"); ok {
-		t.Error("found before it was put")
-	}
+	_, ok := s.Documents().Get("k1")
+	check.That(t, !ok, "found before it was put")
 	for _, want := range []string{`{"a":1}`, `{"a":2}`} {
 		must.Succeed(t, s.Documents().Put("k1", []byte(want)))
-		if got, ok := s.Documents().Get("k1"); !ok || string(got) != want {
-			t.Errorf("got %q, %v", got, ok)
-		}
+		got, ok := s.Documents().Get("k1")
+		check.That(t, ok && string(got) == want, "got %q, %v", got, ok)
 	}
 	for _, key := range []string{"", "..", "../x", "a/b", ".hidden", strings.Repeat("k", 201)} {
-		if s.Documents().Put(key, nil) == nil {
-			t.Errorf("%q was taken as a key", key)
-		}
+		check.That(t, s.Documents().Put(key, nil) != nil, "%q was taken as a key", key)
 	}
 }
 
@@ -191,12 +166,10 @@ func TestSweep(t *testing.T) {
 	write(t, filepath.Join(dir, "new"), nil)
 	day := time.Now().Add(-25 * time.Hour)
 	must.Succeed(t, os.Chtimes(old, day, day))
-	if _, err := Open(s.dir); err != nil {
-		t.Fatal(err)
-	}
-	if got := names(t, dir); len(got) != 1 || got[0] != "new" {
-		t.Errorf("got %v", got)
-	}
+	_, err := Open(s.dir)
+	must.Succeed(t, err)
+	got := names(t, dir)
+	check.That(t, len(got) == 1 && got[0] == "new", "got %v", got)
 }
 
 func TestLockIsHeldByOne(t *testing.T) {
@@ -222,9 +195,8 @@ func TestLockIsHeldByOne(t *testing.T) {
 	if most.Load() != 1 {
 		t.Errorf("%d held it at once", most.Load())
 	}
-	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
-		t.Error("the file stays behind")
-	}
+	_, err := os.Stat(path)
+	check.That(t, errors.Is(err, fs.ErrNotExist), "the file stays behind")
 }
 
 func TestRedact(t *testing.T) {
@@ -235,9 +207,7 @@ func TestRedact(t *testing.T) {
 		"/a/file?name":                              "/a/file?name",
 		"two http://a@b/?c http://d:e@f/g":          "two http://b/?… http://f/g",
 	} {
-		if got := Place(in).String(); got != want {
-			t.Errorf("%s: got %s, want %s", in, got, want)
-		}
+		check.Same(t, in, want, Place(in).String())
 	}
 }
 
@@ -249,9 +219,8 @@ func FuzzRedact(f *testing.F) {
 		}
 		// The mark distinguishes the secret from the same letters elsewhere.
 		secret = "\x01" + secret
-		if got := Redact("https://u:" + secret + "@" + rest + "/p?t=" + secret); strings.Contains(got, secret) {
-			t.Errorf("%q tells it", got)
-		}
+		got := Redact("https://u:" + secret + "@" + rest + "/p?t=" + secret)
+		check.That(t, !strings.Contains(got, secret), "%q tells it", got)
 	})
 }
 
@@ -262,9 +231,8 @@ func TestLockSaysThatItWaits(t *testing.T) {
 	must.Succeed(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	calls := 0
-	if _, err := Lock(ctx, path, func() { calls++; cancel() }); !errors.Is(err, context.Canceled) || calls != 1 {
-		t.Errorf("told %d times, %v", calls, err)
-	}
+	_, err = Lock(ctx, path, func() { calls++; cancel() })
+	check.That(t, errors.Is(err, context.Canceled) && calls == 1, "told %d times, %v", calls, err)
 	unlock()
 	again, err := Lock(t.Context(), path, nil)
 	must.Succeed(t, err)

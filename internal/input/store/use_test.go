@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"builder/internal/base/diag"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -29,12 +30,10 @@ func TestUseNoticesWhatWasWrittenTo(t *testing.T) {
 	}
 	spoil(t, s, b) // of the same size
 	_, err := s.Use(b)
-	if diag.CodeOf(err) != diag.Fetch || errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), b.SHA256) || !strings.Contains(err.Error(), "a.whl") {
-		t.Errorf("got %v", err)
-	}
-	if _, err := s.Use(b); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the damaged file is still there: %v", err)
-	}
+	check.That(t, diag.CodeOf(err) == diag.Fetch && !errors.Is(err, fs.ErrNotExist) && strings.Contains(err.Error(), b.SHA256) && strings.Contains(err.Error(), "a.whl"),
+		"got %v", err)
+	_, err = s.Use(b)
+	check.That(t, errors.Is(err, fs.ErrNotExist), "the damaged file is still there: %v", err)
 }
 
 // A check expires, because a damaged disk leaves no other trace.
@@ -46,14 +45,12 @@ func TestUseReadsAgainAfterAWhile(t *testing.T) {
 	must.Succeed(t, err)
 	spoil(t, s, b)
 	must.Succeed(t, os.Chtimes(path, before.ModTime(), before.ModTime()))
-	if _, err := s.Use(b); err != nil {
-		t.Fatalf("what was checked just now was read: %v", err)
-	}
+	_, err = s.Use(b)
+	must.Hold(t, err == nil, "what was checked just now was read: %v", err)
 	old := fmt.Sprintf("%s %d\n", markOf(before), time.Now().Add(-trusted-time.Minute).Unix())
 	write(t, slotOf(s.dir, b.SHA256).record, []byte(old))
-	if _, err := s.Use(b); err == nil {
-		t.Error("it was not read after a week")
-	}
+	_, err = s.Use(b)
+	check.That(t, err != nil, "it was not read after a week")
 }
 
 func TestUseWithoutARecord(t *testing.T) {
@@ -69,9 +66,8 @@ func TestUseWithoutARecord(t *testing.T) {
 		must.Succeed(t, err)
 		boot, file, _ := strings.Cut(markOf(info), " ")
 		write(t, slotOf(s.dir, b.SHA256).record, []byte(strings.NewReplacer("BOOT", boot, "FILE", file).Replace(record)))
-		if _, err := s.Use(b); err == nil {
-			t.Errorf("%s: nobody read the file", name)
-		}
+		_, err = s.Use(b)
+		check.That(t, err != nil, "%s: nobody read the file", name)
 	}
 }
 
@@ -81,35 +77,28 @@ func TestUseWritesThroughNoLink(t *testing.T) {
 	b := put(t, s, "a.whl", "good")
 	other := write(t, filepath.Join(t.TempDir(), "other"), []byte("of the user"))
 	must.Succeed(t, os.Remove(slotOf(s.dir, b.SHA256).record), os.Symlink(other, slotOf(s.dir, b.SHA256).record))
-	if _, err := s.Use(b); err != nil {
-		t.Fatal(err)
-	}
-	if data, err := os.ReadFile(other); err != nil || string(data) != "of the user" {
-		t.Errorf("%q, %v", data, err)
-	}
+	_, err := s.Use(b)
+	must.Succeed(t, err)
+	data, err := os.ReadFile(other)
+	check.That(t, err == nil && string(data) == "of the user", "%q, %v", data, err)
 }
 
 func TestReceive(t *testing.T) {
 	s := fresh(t)
 	b := Blob{"abc", 3, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"}
 	for content, want := range map[string]string{"ab": "2 bytes instead of the expected 3", "abd": "wrong content", "abcd": "longer"} {
-		if added, err := s.Receive(b, strings.NewReader(content)); added || err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v, %v", content, added, err)
-		}
+		added, err := s.Receive(b, strings.NewReader(content))
+		check.That(t, !added && err != nil && strings.Contains(err.Error(), want), "%q: %v, %v", content, added, err)
 	}
-	if _, ok := s.Path(b); ok {
-		t.Fatal("something was kept")
-	}
-	if added, err := s.Receive(b, strings.NewReader("abc")); !added || err != nil {
-		t.Fatalf("%v, %v", added, err)
-	}
+	_, ok := s.Path(b)
+	must.Hold(t, !ok, "something was kept")
+	added, err := s.Receive(b, strings.NewReader("abc"))
+	must.Hold(t, added && err == nil, "%v, %v", added, err)
 	if added, err := s.Receive(b, strings.NewReader("abc")); added || err != nil {
 		t.Errorf("again: %v, %v", added, err)
 	}
-	if _, err := s.Receive(b, strings.NewReader("abd")); err == nil {
-		t.Error("what is here already hides that other bytes came")
-	}
-	if left := names(t, filepath.Join(s.dir, temps)); len(left) > 0 {
-		t.Errorf("left behind: %v", left)
-	}
+	_, err = s.Receive(b, strings.NewReader("abd"))
+	check.That(t, err != nil, "what is here already hides that other bytes came")
+	left := names(t, filepath.Join(s.dir, temps))
+	check.That(t, len(left) == 0, "left behind: %v", left)
 }
