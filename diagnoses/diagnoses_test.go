@@ -18,6 +18,7 @@ import (
 	"builder/internal/plan/recipe"
 	"builder/patches"
 	"builder/recipes"
+	"builder/test/kit/check"
 	"builder/test/kit/golden"
 	"builder/test/kit/must"
 	"builder/test/kit/recipetest"
@@ -30,9 +31,7 @@ func TestSchema(t *testing.T) {
 func load(t *testing.T) []diagnose.Diagnosis {
 	t.Helper()
 	all, err := diagnose.Load(diagnoses.FS, "diagnoses")
-	if err != nil || len(all) == 0 {
-		t.Fatalf("%d diagnoses, %v", len(all), err)
-	}
+	must.Hold(t, err == nil && len(all) != 0, "%d diagnoses, %v", len(all), err)
 	return all
 }
 
@@ -74,9 +73,8 @@ func TestExamplesShowOneFailure(t *testing.T) {
 	e := diagnose.NewExaminer(all)
 	for _, d := range all {
 		for _, text := range d.Examples.Match {
-			if got := found(t, e, text); !slices.Equal(got, []string{d.Name}) {
-				t.Errorf("%s: found %q in %q", d.Name, got, text)
-			}
+			got := found(t, e, text)
+			check.That(t, slices.Equal(got, []string{d.Name}), "%s: found %q in %q", d.Name, got, text)
 		}
 	}
 }
@@ -91,9 +89,8 @@ func TestExamplesInTheWild(t *testing.T) {
 			for line := range strings.Lines(text) {
 				fmt.Fprintf(&wild, "2026-01-02T03:04:05.6Z [1,0]<stderr>:\x1b[31m%s\x1b[0m\r\n", strings.TrimSuffix(line, "\n"))
 			}
-			if got := found(t, e, wild.String()); !slices.Contains(got, d.Name) {
-				t.Errorf("%s: found %q in %q", d.Name, got, wild.String())
-			}
+			got := found(t, e, wild.String())
+			check.That(t, slices.Contains(got, d.Name), "%s: found %q in %q", d.Name, got, wild.String())
 		}
 	}
 }
@@ -124,9 +121,8 @@ func TestMenders(t *testing.T) {
 func TestSources(t *testing.T) {
 	for _, d := range load(t) {
 		if strings.HasPrefix(d.Source, "docs/") {
-			if _, err := os.Stat(filepath.Join("..", d.Source)); err != nil {
-				t.Errorf("%s: %v", d.Name, err)
-			}
+			_, err := os.Stat(filepath.Join("..", d.Source))
+			check.That(t, err == nil, "%s: %v", d.Name, err)
 		}
 	}
 }
@@ -135,18 +131,12 @@ func TestSources(t *testing.T) {
 func TestGoodLogs(t *testing.T) {
 	e := diagnose.NewExaminer(load(t))
 	logs, err := filepath.Glob("testdata/good-*.log")
-	if err != nil || len(logs) == 0 {
-		t.Fatalf("%d logs, %v", len(logs), err)
-	}
+	must.Hold(t, err == nil && len(logs) != 0, "%d logs, %v", len(logs), err)
 	for _, log := range logs {
 		r, err := e.File(context.Background(), log)
-		if err != nil || r.Lines < 20 {
-			t.Errorf("%s: %d lines, %v", log, r.Lines, err)
-		}
+		check.That(t, err == nil && r.Lines >= 20, "%s: %d lines, %v", log, r.Lines, err)
 		for _, f := range r.Findings {
-			if f.Severity != diagnose.Note {
-				t.Errorf("%s:%d: %s: %s: %s", log, f.Line, f.Severity, f.Name, f.Text)
-			}
+			check.That(t, f.Severity == diagnose.Note, "%s:%d: %s: %s: %s", log, f.Line, f.Severity, f.Name, f.Text)
 		}
 	}
 }
@@ -156,20 +146,15 @@ func TestGoodLogs(t *testing.T) {
 func TestReports(t *testing.T) {
 	e := diagnose.NewExaminer(load(t))
 	files, err := filepath.Glob("testdata/reports/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("%d reports, %v", len(files), err)
-	}
+	must.Hold(t, err == nil && len(files) != 0, "%d reports, %v", len(files), err)
 	for _, file := range files {
 		data, err := os.ReadFile(file)
 		must.Succeed(t, err)
 		head, log, _ := strings.Cut(string(data), "\n\n")
 		thread, answer, ok := strings.Cut(strings.TrimPrefix(head, "thread: "), "\nanswer: ")
-		if !ok || !strings.HasPrefix(thread, "https://") {
-			t.Errorf("%s does not begin with its thread and its answer: %q", file, head)
-		}
-		if got := found(t, e, log); len(got) == 0 || got[0] != answer {
-			t.Errorf("%s: found %q, want %s first", file, got, answer)
-		}
+		check.That(t, ok && strings.HasPrefix(thread, "https://"), "%s does not begin with its thread and its answer: %q", file, head)
+		got := found(t, e, log)
+		check.That(t, len(got) != 0 && got[0] == answer, "%s: found %q, want %s first", file, got, answer)
 	}
 }
 
@@ -182,9 +167,7 @@ func TestTroubleshooting(t *testing.T) {
 	page, err := os.ReadFile(path)
 	must.Succeed(t, err)
 	byHand, _, ok := strings.Cut(string(page), made)
-	if !ok {
-		t.Fatalf("%s has lost its mark %q", path, made)
-	}
+	must.Hold(t, ok, "%s has lost its mark %q", path, made)
 	var b strings.Builder
 	topic := ""
 	for _, d := range load(t) {

@@ -7,7 +7,9 @@ import (
 
 	"builder/images"
 	"builder/internal/plan/image"
+	"builder/test/kit/check"
 	"builder/test/kit/golden"
+	"builder/test/kit/must"
 	"builder/test/kit/recipetest"
 )
 
@@ -29,20 +31,15 @@ func TestEveryFileIsEmbeddedAndRead(t *testing.T) {
 
 func TestEveryImageLoads(t *testing.T) {
 	all, err := image.Load(images.FS, "images")
-	if err != nil || len(all) == 0 {
-		t.Fatalf("%d images, %v", len(all), err)
-	}
+	must.Hold(t, err == nil && len(all) != 0, "%d images, %v", len(all), err)
 	for _, img := range all {
-		if found, err := image.Find(all, img.Name); err != nil || found.Summary != img.Summary || img.Summary == "" {
-			t.Errorf("%s: found %q, %v", img.Name, found.Summary, err)
-		}
-		if img.Facts()["python"] == "" || img.Facts()["glibc"] == "" {
-			t.Errorf("%s does not state its python and glibc, which every wheel depends on", img.Name)
-		}
+		found, err := image.Find(all, img.Name)
+		check.That(t, err == nil && found.Summary == img.Summary && img.Summary != "", "%s: found %q, %v", img.Name, found.Summary, err)
+		check.That(t, img.Facts()["python"] != "" && img.Facts()["glibc"] != "",
+			"%s does not state its python and glibc, which every wheel depends on", img.Name)
 		for name, fact := range img.Provides {
-			if strings.Contains(fact.Probe, "://") || strings.Contains(fact.Probe, "{{") {
-				t.Errorf("%s: the probe of %s is more than a look at the image: %s", img.Name, name, fact.Probe)
-			}
+			check.That(t, !strings.Contains(fact.Probe, "://") && !strings.Contains(fact.Probe, "{{"),
+				"%s: the probe of %s is more than a look at the image: %s", img.Name, name, fact.Probe)
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"builder/internal/plan/recipe"
 	"builder/patches"
 	"builder/recipes"
+	"builder/test/kit/check"
 	"builder/test/kit/golden"
 	"builder/test/kit/must"
 	"builder/test/kit/recipetest"
@@ -27,9 +28,8 @@ func TestEveryFileIsEmbedded(t *testing.T) {
 	for _, name := range files(t) {
 		want, err := os.ReadFile(name)
 		must.Succeed(t, err)
-		if got, err := fs.ReadFile(patches.FS, name); err != nil || !bytes.Equal(got, want) {
-			t.Errorf("%s: what is embedded is not what is there: %v", name, err)
-		}
+		got, err := fs.ReadFile(patches.FS, name)
+		check.That(t, err == nil && bytes.Equal(got, want), "%s: what is embedded is not what is there: %v", name, err)
 	}
 }
 
@@ -56,22 +56,16 @@ func TestEveryFileIsRead(t *testing.T) {
 	must.Succeed(t, err)
 	for _, r := range all {
 		loaded, err := patch.Load(patches.FS, "patches", r.Name)
-		if err != nil {
-			t.Error(err)
-		}
+		check.That(t, err == nil, "%v", err)
 		names, err := fs.Glob(patches.FS, r.Name+"/*.yaml")
-		if err != nil || len(names) != len(loaded) {
-			t.Errorf("%d patches from %q, %v", len(loaded), names, err)
-		}
+		check.That(t, err == nil && len(names) == len(loaded), "%d patches from %q, %v", len(loaded), names, err)
 		for _, name := range names {
 			read[name] = true
 			data, err := fs.ReadFile(patches.FS, name)
-			if err != nil || !bytes.HasPrefix(data, []byte("# yaml-language-server: $schema=../schema.json\n")) {
-				t.Errorf("%s does not tell editors of its schema: %v", name, err)
-			}
-			if !numbered.MatchString(path.Base(name)) {
-				t.Errorf("%s has no number of two digits: files are applied in the order of their names", name)
-			}
+			check.That(t, err == nil && bytes.HasPrefix(data, []byte("# yaml-language-server: $schema=../schema.json\n")),
+				"%s does not tell editors of its schema: %v", name, err)
+			check.That(t, numbered.MatchString(path.Base(name)),
+				"%s has no number of two digits: files are applied in the order of their names", name)
 		}
 		for _, p := range loaded {
 			for _, e := range p.Edits {
@@ -82,8 +76,6 @@ func TestEveryFileIsRead(t *testing.T) {
 		}
 	}
 	for _, name := range files(t) {
-		if !read[name] {
-			t.Errorf("no recipe reads %s", name)
-		}
+		check.That(t, read[name], "no recipe reads %s", name)
 	}
 }

@@ -38,9 +38,7 @@ func TestEveryFileIsEmbeddedAndRead(t *testing.T) {
 func load(t *testing.T) []*profile.Profile {
 	t.Helper()
 	all, err := profile.Load(profiles.FS, "profiles")
-	if err != nil || len(all) < 3 {
-		t.Fatalf("%d profiles, %v", len(all), err)
-	}
+	must.Hold(t, err == nil && len(all) >= 3, "%d profiles, %v", len(all), err)
 	return all
 }
 
@@ -49,9 +47,7 @@ func openRLHF(t *testing.T) *profile.Profile {
 	t.Helper()
 	all := load(t)
 	i := slices.IndexFunc(all, func(p *profile.Profile) bool { return p.Name == "openrlhf" })
-	if i < 0 {
-		t.Fatal("no profile is called openrlhf")
-	}
+	must.Hold(t, i >= 0, "no profile is called openrlhf")
 	return all[i]
 }
 
@@ -78,9 +74,7 @@ func each(t *testing.T, p *profile.Profile, fixed matrix.Filter, visit func(prof
 		}
 	}
 	all, err := p.All(filter)
-	if err != nil || len(all) == 0 {
-		t.Fatalf("%s: %d combinations with %v, %v", p.Name, len(all), fixed, err)
-	}
+	must.Hold(t, err == nil && len(all) != 0, "%s: %d combinations with %v, %v", p.Name, len(all), fixed, err)
 	for _, e := range all {
 		visit(e)
 	}
@@ -97,16 +91,12 @@ func TestEveryCombination(t *testing.T) {
 		each(t, p, fixed, func(e profile.Environment) {
 			for _, v := range slices.Concat(e.Variables, e.Options) {
 				used[v.Name+"="+v.Value] = true
-				if v.Because == "" || v.Source == "" || v.Known == "" {
-					t.Errorf("%s: %s has no reason", p.Name, v.Name)
-				}
+				check.That(t, v.Because != "" && v.Source != "" && v.Known != "", "%s: %s has no reason", p.Name, v.Name)
 			}
 			check.That(t, strings.HasSuffix(e.Lines(), "\n"), "%s: %q", p.Name, e.Lines())
 		})
 		for _, s := range p.Settings {
-			if !used[s.Env+s.Option+"="+s.Value] {
-				t.Errorf("%s: no combination has %s%s=%s", p.Name, s.Env, s.Option, s.Value)
-			}
+			check.That(t, used[s.Env+s.Option+"="+s.Value], "%s: no combination has %s%s=%s", p.Name, s.Env, s.Option, s.Value)
 		}
 	}
 }
@@ -127,9 +117,8 @@ func recorded(t *testing.T, project string) []release {
 	data, err := os.ReadFile(filepath.Join("testdata", project+".json"))
 	must.Succeed(t, err)
 	var all []release
-	if err := json.Unmarshal(data, &all); err != nil || len(all) < 15 {
-		t.Fatalf("%d releases, %v", len(all), err)
-	}
+	err = json.Unmarshal(data, &all)
+	must.Hold(t, err == nil && len(all) >= 15, "%d releases, %v", len(all), err)
 	return all
 }
 
@@ -148,9 +137,7 @@ func TestAxesAreReleasesThatWereRead(t *testing.T) {
 		onAxis, read := slices.Clone(axis(t, p, name)), versions(recorded(t, project))
 		slices.Sort(onAxis)
 		slices.Sort(read)
-		if !slices.Equal(onAxis, read) {
-			t.Errorf("the axis %s has %v, and recorded are %v", name, onAxis, read)
-		}
+		check.That(t, slices.Equal(onAxis, read), "the axis %s has %v, and recorded are %v", name, onAxis, read)
 	}
 }
 
@@ -160,9 +147,7 @@ func TestOptionsAreThoseOfTheRelease(t *testing.T) {
 	p := openRLHF(t)
 	for _, r := range recorded(t, "openrlhf") {
 		each(t, p, matrix.Filter{"version": r.Version, "rocm": "6.1", "ray": "2.44.1"}, func(e profile.Environment) {
-			if len(e.Options) != 1 {
-				t.Errorf("%s: options %v", r.Version, e.Options)
-			}
+			check.That(t, len(e.Options) == 1, "%s: options %v", r.Version, e.Options)
 			for _, o := range e.Options {
 				if _, ok := r.Options[o.Name]; !ok {
 					t.Errorf("OpenRLHF %s has no option %s, only %v", r.Version, o.Name, slices.Sorted(maps.Keys(r.Options)))
@@ -204,9 +189,7 @@ func TestVariablesAreThoseOfTheRelease(t *testing.T) {
 			if e.Axes["ray-patch"] == "on" {
 				want = nil
 			}
-			if !slices.Equal(set, want) {
-				t.Errorf("Ray %s reads %v, the profile at %v sets %v", ray.Version, ray.NoSet, e.Axes, set)
-			}
+			check.That(t, slices.Equal(set, want), "Ray %s reads %v, the profile at %v sets %v", ray.Version, ray.NoSet, e.Axes, set)
 			for _, name := range set {
 				if !slices.Contains(knows[e.Axes["version"]], name) {
 					t.Errorf("OpenRLHF %s does not look for %s", e.Axes["version"], name)
@@ -215,9 +198,8 @@ func TestVariablesAreThoseOfTheRelease(t *testing.T) {
 		})
 		for _, name := range amd {
 			_, err := p.Resolve(matrix.Filter{"ray": "=" + ray.Version, "ray-patch": "off"}, []profile.Asked{{Name: name, Value: "1"}})
-			if reads := slices.Contains(ray.NoSet, name); reads != (err == nil) {
-				t.Errorf("Ray %s reads %s: %t, and asked for it the profile says %v", ray.Version, name, reads, err)
-			}
+			reads := slices.Contains(ray.NoSet, name)
+			check.That(t, reads == (err == nil), "Ray %s reads %s: %t, and asked for it the profile says %v", ray.Version, name, reads, err)
 		}
 	}
 }

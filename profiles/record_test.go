@@ -30,9 +30,7 @@ func TestRecordsAreWhatTheWheelsSay(t *testing.T) {
 	}
 	for project, read := range map[string]func(*testing.T, *wheel.Wheel) release{"openrlhf": readOpenRLHF, "ray": readRay} {
 		paths, err := filepath.Glob(filepath.Join(dir, project+"-*.whl"))
-		if err != nil || len(paths) == 0 {
-			t.Fatalf("%d wheels of %s, %v", len(paths), project, err)
-		}
+		must.Hold(t, err == nil && len(paths) != 0, "%d wheels of %s, %v", len(paths), project, err)
 		var all []release
 		for _, path := range paths {
 			w, err := wheel.Open(path)
@@ -64,9 +62,8 @@ func digest(t *testing.T, path string) string {
 	must.Succeed(t, err)
 	defer f.Close()
 	sum := sha256.New()
-	if _, err := io.Copy(sum, f); err != nil {
-		t.Fatal(err)
-	}
+	_, err = io.Copy(sum, f)
+	must.Succeed(t, err)
 	return hex.EncodeToString(sum.Sum(nil))
 }
 

@@ -21,6 +21,7 @@ import (
 	"builder/internal/plan/version"
 	"builder/patches"
 	"builder/recipes"
+	"builder/test/kit/check"
 	"builder/test/kit/golden"
 	"builder/test/kit/must"
 	"builder/test/kit/recipetest"
@@ -30,9 +31,7 @@ func TestEveryFileIsEmbeddedAndOfAKindThatIsRead(t *testing.T) {
 	all := golden.CheckEmbedded(t, recipes.FS)
 	for file := range all {
 		name, isLock := strings.CutSuffix(file, ".lock.json")
-		if isLock && all[name+".yaml"] == nil {
-			t.Errorf("%s is the lock of no recipe", file)
-		}
+		check.That(t, !isLock || all[name+".yaml"] != nil, "%s is the lock of no recipe", file)
 		if !isLock && !strings.HasSuffix(file, ".yaml") && file != "schema.json" && file != proven.Name {
 			t.Errorf("%s is neither recipe nor lock, schema or proof", file)
 		}
@@ -42,14 +41,11 @@ func TestEveryFileIsEmbeddedAndOfAKindThatIsRead(t *testing.T) {
 func TestEveryRecipeLoads(t *testing.T) {
 	all := load(t)
 	files, err := fs.Glob(recipes.FS, "*.yaml")
-	if err != nil || len(all) != len(files) || len(all) == 0 {
-		t.Errorf("%d recipes from %v, %v", len(all), files, err)
-	}
+	check.That(t, err == nil && len(all) == len(files) && len(all) != 0, "%d recipes from %v, %v", len(all), files, err)
 	for _, file := range files {
 		data, err := fs.ReadFile(recipes.FS, file)
-		if err != nil || !bytes.HasPrefix(data, []byte("# yaml-language-server: $schema=schema.json\n")) {
-			t.Errorf("%s does not tell editors of its schema: %v", file, err)
-		}
+		check.That(t, err == nil && bytes.HasPrefix(data, []byte("# yaml-language-server: $schema=schema.json\n")),
+			"%s does not tell editors of its schema: %v", file, err)
 	}
 	if data, err := fs.ReadFile(recipes.FS, "schema.json"); err != nil || !bytes.Equal(data, recipetest.RecipeSchema(gate.Promises())) {
 		t.Errorf("schema.json is not the schema of this tool: go test ./internal/plan/recipe -update (%v)", err)
@@ -176,9 +172,7 @@ func TestNothingInARecipeIsIdle(t *testing.T) {
 		t.Run(r.Name, func(t *testing.T) {
 			all, excluded := drafts(t, r)
 			used := func(what string, by func(lock.Draft) bool) {
-				if !slices.ContainsFunc(all, by) {
-					t.Errorf("no cell of %d has %s", len(all), what)
-				}
+				check.That(t, slices.ContainsFunc(all, by), "no cell of %d has %s", len(all), what)
 			}
 			for _, axis := range r.Axes {
 				for _, value := range axis.Values {
@@ -193,14 +187,12 @@ func TestNothingInARecipeIsIdle(t *testing.T) {
 				used(fmt.Sprintf("variant %d, where %s", i, v.When), func(d lock.Draft) bool { return v.When.Holds(d.Cell.Axes) })
 			}
 			for _, rule := range r.Compatible {
-				if !slices.ContainsFunc(excluded, func(e matrix.Exclusion) bool { return e.Because == rule.Because }) {
-					t.Errorf("nothing is excluded because %s", rule.Because)
-				}
+				check.That(t, slices.ContainsFunc(excluded, func(e matrix.Exclusion) bool { return e.Because == rule.Because }),
+					"nothing is excluded because %s", rule.Because)
 			}
 			for version := range r.Source.Released {
-				if !slices.ContainsFunc(all, func(d lock.Draft) bool { return d.Source.Version == version }) {
-					t.Errorf("no cell is of the release %s, which has a date", version)
-				}
+				check.That(t, slices.ContainsFunc(all, func(d lock.Draft) bool { return d.Source.Version == version }),
+					"no cell is of the release %s, which has a date", version)
 			}
 		})
 	}
@@ -225,20 +217,14 @@ func TestEveryPatchAndImageIsUsed(t *testing.T) {
 			}
 		}
 		for _, p := range c.Patches[r.Name] {
-			if !applied[p.Name] && !forOtherImages[p.Name] {
-				t.Errorf("patch %s of %s applies to no cell", p.Name, r.Name)
-			}
+			check.That(t, applied[p.Name] || forOtherImages[p.Name], "patch %s of %s applies to no cell", p.Name, r.Name)
 		}
 	}
 	for name := range c.Patches {
-		if !recipeNames[name] {
-			t.Errorf("patches/%s belongs to no recipe", name)
-		}
+		check.That(t, recipeNames[name], "patches/%s belongs to no recipe", name)
 	}
 	for _, img := range c.Images {
-		if !usedImages[img.Name] {
-			t.Errorf("no recipe uses the image %s", img.Name)
-		}
+		check.That(t, usedImages[img.Name], "no recipe uses the image %s", img.Name)
 	}
 }
 
@@ -247,9 +233,8 @@ func TestAdvisories(t *testing.T) {
 	c := catalogue(t)
 	for _, r := range load(t) {
 		for _, a := range recipe.Each(r, func(s recipe.Settings) []recipe.Advisory { return s.Advisories }) {
-			if !slices.ContainsFunc(c.Patches[r.Name], func(p patch.Patch) bool { return p.Name == a.MendedBy }) {
-				t.Errorf("%s: %s is mended by %q, which is no patch", r.Name, a.ID, a.MendedBy)
-			}
+			check.That(t, slices.ContainsFunc(c.Patches[r.Name], func(p patch.Patch) bool { return p.Name == a.MendedBy }),
+				"%s: %s is mended by %q, which is no patch", r.Name, a.ID, a.MendedBy)
 		}
 	}
 	r, err := recipe.Find(load(t), "horovod")
@@ -274,9 +259,7 @@ func draft(t *testing.T, recipeName string, chosen matrix.Filter) lock.Draft {
 	r, err := recipe.Find(load(t), recipeName)
 	must.Succeed(t, err)
 	cells, _, err := matrix.Expand(r, chosen)
-	if err != nil || len(cells) != 1 {
-		t.Fatalf("%v: %d cells, %v", chosen, len(cells), err)
-	}
+	must.Hold(t, err == nil && len(cells) == 1, "%v: %d cells, %v", chosen, len(cells), err)
 	d, err := lock.NewDraft(cells[0], catalogue(t))
 	must.Succeed(t, err)
 	return d
@@ -289,13 +272,10 @@ func TestCUDACellsDiscardLocalSymbols(t *testing.T) {
 	must.Succeed(t, err)
 	all, _ := drafts(t, r)
 	all = slices.DeleteFunc(slices.Clone(all), func(d lock.Draft) bool { return d.Cell.Axes["cuda"] == "none" })
-	if len(all) == 0 {
-		t.Error("no cell has CUDA")
-	}
+	check.That(t, len(all) != 0, "no cell has CUDA")
 	for _, d := range all {
-		if flags := d.Settings.Env["LDFLAGS"]; !strings.Contains(flags, "-Wl,--discard-all") {
-			t.Errorf("%s: LDFLAGS=%q", d.Cell.ID, flags)
-		}
+		flags := d.Settings.Env["LDFLAGS"]
+		check.That(t, strings.Contains(flags, "-Wl,--discard-all"), "%s: LDFLAGS=%q", d.Cell.ID, flags)
 	}
 }
 
@@ -332,9 +312,7 @@ func TestMPIFromWheels(t *testing.T) {
 			t.Errorf("%v: the run-time image %s has %v", c.chosen, d.Runtime.Name, d.Runtime.Debian.Packages)
 		}
 		speaks := slices.ContainsFunc(d.Chosen(), func(p patch.Patch) bool { return p.Name == "mpich-hydra" })
-		if speaks != (c.launcher == "mpich") {
-			t.Errorf("%v: horovodrun knows HYDRA: %v", c.chosen, speaks)
-		}
+		check.That(t, speaks == (c.launcher == "mpich"), "%v: horovodrun knows HYDRA: %v", c.chosen, speaks)
 	}
 }
 
@@ -358,9 +336,8 @@ func TestEveryReducedRCCLIsReduced(t *testing.T) {
 		d := draft(t, "rccl", matrix.Filter{"functions": "allreduce-sum-f32", "version": version})
 		isPatched := slices.ContainsFunc(d.Chosen(), func(p patch.Patch) bool { return p.Name == by })
 		isAsked := strings.Contains(fmt.Sprint(d.Settings.Env["RCCL_OPTIONS"]), "BUILD_ALLREDUCE_ONLY")
-		if isPatched != (by != "") || isAsked != (by == "") {
-			t.Errorf("%s: by a patch %v, by an option of CMake %v", d.Cell.ID, isPatched, isAsked)
-		}
+		check.That(t, isPatched == (by != "") && isAsked == (by == ""),
+			"%s: by a patch %v, by an option of CMake %v", d.Cell.ID, isPatched, isAsked)
 	}
 }
 
@@ -371,22 +348,15 @@ func TestLocks(t *testing.T) {
 			data, err := fs.ReadFile(recipes.FS, name)
 			must.Succeed(t, err)
 			f, err := lock.Decode("recipes/"+name, data)
-			if err != nil || f.Recipe != r.Name {
-				t.Fatalf("the lock of %q: %v", f.Recipe, err)
-			}
-			if !bytes.Equal(f.Encode(), data) {
-				t.Error("it is not written as the tool writes it: make lock")
-			}
+			must.Hold(t, err == nil && f.Recipe == r.Name, "the lock of %q: %v", f.Recipe, err)
+			check.That(t, bytes.Equal(f.Encode(), data), "it is not written as the tool writes it: make lock")
 			for i, line := range strings.Split(string(data), "\n") {
-				if strings.Contains(line, "://") {
-					t.Errorf("line %d holds an address: %s", i+1, line)
-				}
+				check.That(t, !strings.Contains(line, "://"), "line %d holds an address: %s", i+1, line)
 			}
 			all := inMatrix(t, r)
 			locked(t, r, f, all)
-			if left := f.Unneeded(all); !left.None() {
-				t.Errorf("no cell needs %s: make lock", left)
-			}
+			left := f.Unneeded(all)
+			check.That(t, left.None(), "no cell needs %s: make lock", left)
 		})
 	}
 }
@@ -403,9 +373,8 @@ func locked(t *testing.T, r *recipe.Recipe, f lock.File, all []lock.Draft) {
 		case !left.None() || d.Cell.ID == preferred[0].ID && !missing.None():
 			t.Errorf("%s: the lock lacks %s", d.Cell.ID, missing)
 		case missing.None():
-			if _, err := lock.Assemble([]lock.Draft{d}, f, "pipeline"); err != nil {
-				t.Error(err)
-			}
+			_, err := lock.Assemble([]lock.Draft{d}, f, "pipeline")
+			check.That(t, err == nil, "%v", err)
 		}
 	}
 }
@@ -414,12 +383,9 @@ func locked(t *testing.T, r *recipe.Recipe, f lock.File, all []lock.Draft) {
 func TestProofsAreOfCells(t *testing.T) {
 	all := load(t)
 	proofs, err := proven.Read(recipes.FS)
-	if err != nil || len(proofs) == 0 {
-		t.Fatalf("%d proofs, %v", len(proofs), err)
-	}
+	must.Hold(t, err == nil && len(proofs) != 0, "%d proofs, %v", len(proofs), err)
 	for id, p := range proofs {
-		if _, err := recipe.Find(all, p.Recipe); err != nil {
-			t.Errorf("%s: %v", id, err)
-		}
+		_, err := recipe.Find(all, p.Recipe)
+		check.That(t, err == nil, "%s: %v", id, err)
 	}
 }

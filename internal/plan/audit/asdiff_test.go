@@ -31,18 +31,16 @@ func TestAsDiff(t *testing.T) {
 		Edits: []patch.Edit{{Kind: patch.Replace, File: "x/y.py", Search: "d\n", Replace: "D\n", Count: 1}},
 	}
 	text, err := audit.AsDiff(t.Context(), p, cells, open)
-	if err != nil || !strings.HasPrefix(text, "because\n\nSee https://example.org/1. Made from release 1.10.\n\ndiff --git a/x/y.py b/x/y.py\n") {
-		t.Fatalf("%q, %v", text, err)
-	}
+	must.Hold(t, err == nil && strings.HasPrefix(text, "because\n\nSee https://example.org/1. Made from release 1.10.\n\ndiff --git a/x/y.py b/x/y.py\n"),
+		"%q, %v", text, err)
 	_, body, _ := strings.Cut(text, "diff --git")
 	again := p
 	again.Edits = []patch.Edit{{Kind: patch.Diff, Content: "diff --git" + body}}
 	tree, _ := open("here")
 	_, err = patch.Apply(t.Context(), tree, again, nil)
 	must.Succeed(t, err)
-	if got, err := tree.ReadFile(t.Context(), "x/y.py"); err != nil || string(got) != "a\nb\nc\nD\ne\nf\ng\n" {
-		t.Errorf("%q, %v", got, err)
-	}
+	got, err := tree.ReadFile(t.Context(), "x/y.py")
+	check.That(t, err == nil && string(got) == "a\nb\nc\nD\ne\nf\ng\n", "%q, %v", got, err)
 	_, err = audit.AsDiff(t.Context(), p, cells[:2], open)
 	check.Fails(t, err, "the store has no source for it")
 	p.Edits = []patch.Edit{{Kind: patch.Symlink, Link: "x", Target: "/y"}}

@@ -58,9 +58,8 @@ func TestUpdateLock(t *testing.T) {
 	locks := tinySite(t)
 	path := locks.path("tiny")
 	done, err := locks.Update("tiny", Update{})
-	if _, absent := os.Stat(path); done.Wrote || err != nil || absent == nil {
-		t.Errorf("nothing to write: %+v, %v", done, err)
-	}
+	_, absent := os.Stat(path)
+	check.That(t, !done.Wrote && err == nil && absent != nil, "nothing to write: %+v, %v", done, err)
 	if done, err = locks.Update("tiny", Update{Pins: release(1)}); !done.Wrote || !done.Before.None() || len(done.After.Sources) != 1 || err != nil {
 		t.Errorf("the first pin: %+v, %v", done, err)
 	}
@@ -115,9 +114,7 @@ func TestPinCommand(t *testing.T) {
 		"builder lock horovod --recipes 'our site' --rocm 5.7,6.1":  {"our site", matrix.Filter{"rocm": "5.7,6.1"}},
 		"builder lock horovod --recipes site --tensorflow '!=none'": {"site", matrix.Filter{"tensorflow": "!=none"}},
 	} {
-		if got := (Catalogue{Site: c.site}).PinCommand("horovod", c.chosen); got != want {
-			t.Errorf("got  %s\nwant %s", got, want)
-		}
+		check.Same(t, "PinCommand", want, (Catalogue{Site: c.site}).PinCommand("horovod", c.chosen))
 	}
 }
 

@@ -108,9 +108,8 @@ func TestAValueThatNoFlagSelects(t *testing.T) {
 	}
 	_, err := ci.NewJob(cell)
 	e, ok := errors.AsType[*diag.Error](err)
-	if !ok || e.Code != diag.Usage || e.Hint == "" || err.Error() != `recipe lib: no flag selects only the value "sum,max" of kernels` {
-		t.Errorf("got %v", err)
-	}
+	check.That(t, ok && e.Code == diag.Usage && e.Hint != "" && err.Error() == `recipe lib: no flag selects only the value "sum,max" of kernels`,
+		"got %v", err)
 }
 
 var safe = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)

@@ -12,18 +12,16 @@ import (
 
 func TestParseShard(t *testing.T) {
 	for text, want := range map[string]ci.Shard{"1/1": {1, 1}, "2/3": {2, 3}, "3/3": {3, 3}, "10/256": {10, 256}} {
-		if got, err := ci.ParseShard(text); err != nil || got != want {
-			t.Errorf("%s: %v, %v", text, got, err)
-		}
+		got, err := ci.ParseShard(text)
+		check.That(t, err == nil && got == want, "%s: %v, %v", text, got, err)
 	}
 	for text, says := range map[string]string{
 		"": "not a shard", "x": "not a shard", "1": "not a shard", "/3": "not a shard", "1/": "not a shard", "1/2/3": "not a shard",
 		"-1/3": "not a shard", "+1/3": "not a shard", "1 /3": "not a shard", "1.0/3": "not a shard", "1/99999999999": "not a shard",
 		"0/3": "shard 0 of 3", "4/3": "shard 4 of 3", "0/0": "shard 0 of 0", "1/0": "shard 1 of 0",
 	} {
-		if got, err := ci.ParseShard(text); err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("%q: %v, %v", text, got, err)
-		}
+		got, err := ci.ParseShard(text)
+		check.That(t, err != nil && strings.Contains(err.Error(), says), "%q: %v, %v", text, got, err)
 	}
 }
 

@@ -32,9 +32,7 @@ func TestFileThatCannotBeExamined(t *testing.T) {
 		"a.whl":    {"PK\x03\x04", "a.whl: a wheel or another ZIP, not a log"},
 	} {
 		_, err := e.File(context.Background(), write(t, name, []byte(c.content)))
-		if err == nil || !strings.Contains(err.Error(), c.want) || diag.CodeOf(err) != diag.Usage {
-			t.Errorf("%s: got %v", name, err)
-		}
+		check.That(t, err != nil && strings.Contains(err.Error(), c.want) && diag.CodeOf(err) == diag.Usage, "%s: got %v", name, err)
 	}
 	_, err := e.File(context.Background(), "/does/not/exist")
 	check.That(t, diag.CodeOf(err) == diag.Usage, "got %v", err)
@@ -64,12 +62,10 @@ func TestLogRefuses(t *testing.T) {
 func TestCause(t *testing.T) {
 	e := builtIn(t)
 	log := "NCCL INFO NET/IB : No device found.\nValueError: MPI support has not been built.\nUnknown CMake command \"hip_add_library\".\n"
-	if d, ok := e.Cause(context.Background(), write(t, "a.log", []byte(log))); !ok || d.Name != "findhip" {
-		t.Errorf("got %q, %v", d.Name, ok)
-	}
+	d, ok := e.Cause(context.Background(), write(t, "a.log", []byte(log)))
+	check.That(t, ok && d.Name == "findhip", "got %q, %v", d.Name, ok)
 	for _, path := range []string{write(t, "b.log", []byte("NCCL INFO NET/IB : No device found.\n")), write(t, "c.log", nil), "/does/not/exist"} {
-		if d, ok := e.Cause(context.Background(), path); ok {
-			t.Errorf("%s: got %q", path, d.Name)
-		}
+		d, ok := e.Cause(context.Background(), path)
+		check.That(t, !ok, "%s: got %q", path, d.Name)
 	}
 }

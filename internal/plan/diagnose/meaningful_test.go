@@ -45,9 +45,8 @@ func TestMeaningfulPrefersTheCompiler(t *testing.T) {
 }
 
 func TestMeaningfulFallsBack(t *testing.T) {
-	if got := diagnose.Meaningful(write(t, "build.log", []byte("quiet\n")), []string{"a", "b"}); !slices.Equal(got, []string{"a", "b"}) {
-		t.Errorf("got %q", got)
-	}
+	got := diagnose.Meaningful(write(t, "build.log", []byte("quiet\n")), []string{"a", "b"})
+	check.That(t, slices.Equal(got, []string{"a", "b"}), "got %q", got)
 	many := strings.Split(strings.Repeat("a ", 20), " ")
 	if got := diagnose.Meaningful("/does/not/exist", many); len(got) != 10 {
 		t.Errorf("got %q", got)

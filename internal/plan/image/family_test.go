@@ -36,14 +36,12 @@ func TestOneImageForEachRow(t *testing.T) {
 	all, err := loadFamily("", "")
 	must.Hold(t, err == nil && len(all) == 2, "%d images, %v", len(all), err)
 	a, b := all[0], all[1]
-	if a.Name != "rocm-6.1" || a.Registry != "registry.example/rocm:6.1.2" || a.Digest != "" || a.Env["PATH"] != "/opt/6.1/bin:/usr/bin" {
-		t.Errorf("got %+v", a)
-	}
+	check.That(t, a.Name == "rocm-6.1" && a.Registry == "registry.example/rocm:6.1.2" && a.Digest == "" && a.Env["PATH"] == "/opt/6.1/bin:/usr/bin",
+		"got %+v", a)
 	check.That(t, a.Facts()["rccl"] == "2.18.6" && b.Digest == "sha256:"+strings.Repeat("ab", 32), "got %+v and %+v", a, b)
 	// A fact left empty is not stated, and rows share no data.
-	if _, stated := b.Provides["rccl"]; stated || b.Facts()["rocm"] != "7.0" || b.Env["PATH"] == a.Env["PATH"] {
-		t.Errorf("got %+v", b)
-	}
+	_, stated := b.Provides["rccl"]
+	check.That(t, !stated && b.Facts()["rocm"] == "7.0" && b.Env["PATH"] != a.Env["PATH"], "got %+v", b)
 }
 
 const debianFamily = `images:
@@ -66,17 +64,14 @@ func TestRowsNameSuites(t *testing.T) {
 	must.Hold(t, err == nil && len(all) == 2, "%d images, %v", len(all), err)
 	for i, want := range []string{"trixie-c trixie main contrib gcc-14", "sid-c sid main non-free gcc-15"} {
 		d := all[i].Debian
-		if got := strings.Join(slices.Concat([]string{all[i].Name, d.Suites[0].Name}, d.Suites[0].Components, d.Packages), " "); got != want {
-			t.Errorf("got %s, want %s", got, want)
-		}
+		check.Same(t, "Join", want, strings.Join(slices.Concat([]string{all[i].Name, d.Suites[0].Name}, d.Suites[0].Components, d.Packages), " "))
 	}
 	// Without rows a placeholder is no suite, and neither is a text with spaces.
 	rows := strings.Index(debianFamily, "    for:")
 	for _, text := range []string{debianFamily[:rows], strings.Replace(debianFamily, "suite: sid", `suite: "sid main"`, 1)} {
 		_, err := image.Load(fstest.MapFS{"d.yaml": {Data: []byte(text)}}, "images")
-		if diag.CodeOf(err) != diag.Usage || !strings.Contains(err.Error(), "images/d.yaml:2:5") || !strings.Contains(err.Error(), "is not the name of a suite") {
-			t.Errorf("got %v", err)
-		}
+		check.That(t, diag.CodeOf(err) == diag.Usage && strings.Contains(err.Error(), "images/d.yaml:2:5") && strings.Contains(err.Error(), "is not the name of a suite"),
+			"got %v", err)
 	}
 }
 
@@ -89,8 +84,7 @@ func TestFaultsOfRows(t *testing.T) {
 		"an invalid digest":            {`digest: ""`, `digest: "sha256:1"`, "digest must be sha256: and 64"},
 	} {
 		_, err := loadFamily(c.old, c.replaced)
-		if diag.CodeOf(err) != diag.Usage || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "images/rocm.yaml") {
-			t.Errorf("%s: got %v", name, err)
-		}
+		check.That(t, diag.CodeOf(err) == diag.Usage && strings.Contains(err.Error(), c.want) && strings.Contains(err.Error(), "images/rocm.yaml"),
+			"%s: got %v", name, err)
 	}
 }

@@ -75,9 +75,8 @@ func TestLoad(t *testing.T) {
 		},
 	}
 	check.Same(t, "images", want, got)
-	if none, err := image.Load(fstest.MapFS{}, "images"); err != nil || none != nil {
-		t.Errorf("an empty folder: %v, %v", none, err)
-	}
+	none, err := image.Load(fstest.MapFS{}, "images")
+	check.That(t, err == nil && none == nil, "an empty folder: %v, %v", none, err)
 }
 
 // Every error has a position in its file.
@@ -199,9 +198,8 @@ func TestEmbeddedScriptsAreShell(t *testing.T) {
 		for name, script := range scripts {
 			cmd := exec.Command(sh, "-n")
 			cmd.Stdin = strings.NewReader(script)
-			if out, err := cmd.CombinedOutput(); err != nil {
-				t.Errorf("%s: %s: %v: %s", img.Name, name, err, out)
-			}
+			out, err := cmd.CombinedOutput()
+			check.That(t, err == nil, "%s: %s: %v: %s", img.Name, name, err, out)
 		}
 	}
 }

@@ -114,18 +114,16 @@ func TestDraftWithThePythonOfTheImage(t *testing.T) {
 	delete(c.Axes, "python")
 	delete(c.Names, "python")
 	delete(c.Names, "cp")
-	if d, err := lock.NewDraft(c, cat); err != nil || d.Vars["cp"] != "cp311" {
-		t.Errorf("got %v, %v", d.Vars, err)
-	}
+	d, err := lock.NewDraft(c, cat)
+	check.That(t, err == nil && d.Vars["cp"] == "cp311", "got %v, %v", d.Vars, err)
 }
 
 // The date of a git source is the date of its commit.
 func TestDraftsWithoutADate(t *testing.T) {
 	c := cells(t)[0]
 	c.Recipe.From = recipe.Origin{Kind: recipe.Git, Repository: "https://git.example/tiny", Tag: "v{{version}}"}
-	if d, err := lock.NewDraft(c, tinyCatalogue()); err != nil || d.Epoch != 0 || d.Source.Kind != recipe.Git {
-		t.Errorf("%+v of %d, %v", d.Source, d.Epoch, err)
-	}
+	d, err := lock.NewDraft(c, tinyCatalogue())
+	check.That(t, err == nil && d.Epoch == 0 && d.Source.Kind == recipe.Git, "%+v of %d, %v", d.Source, d.Epoch, err)
 }
 
 // NewDraft must not change its arguments.
@@ -135,7 +133,6 @@ func TestNewDraftChangesNoInput(t *testing.T) {
 	_, err := lock.NewDraft(c, cat)
 	must.Succeed(t, err)
 	check.Same(t, "catalogue", tinyCatalogue(), cat)
-	if c.Recipe.Env["VERSION"] != env || c.Recipe.Requires.Build[1] != "numpy=={{version}}" || c.Recipe.Expect.Extensions[0] != "tiny/{{cp}}*.so" {
-		t.Errorf("the recipe changed: %+v", c.Recipe.Settings)
-	}
+	check.That(t, c.Recipe.Env["VERSION"] == env && c.Recipe.Requires.Build[1] == "numpy=={{version}}" && c.Recipe.Expect.Extensions[0] == "tiny/{{cp}}*.so",
+		"the recipe changed: %+v", c.Recipe.Settings)
 }

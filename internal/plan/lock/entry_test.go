@@ -45,9 +45,8 @@ func TestWriteEntry(t *testing.T) {
 		sum := sha256.Sum256(data)
 		check.That(t, err == nil && hex.EncodeToString(sum[:]) == e.Key(), "the file is not what the key is of: %v", err)
 	}
-	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
-		t.Errorf("left behind: %v, %v", left, err)
-	}
+	left, err := os.ReadDir(dir)
+	check.That(t, err == nil && len(left) == 1, "left behind: %v, %v", left, err)
 }
 
 func TestReadEntryRefuses(t *testing.T) {
@@ -61,9 +60,8 @@ func TestReadEntryRefuses(t *testing.T) {
 		path := filepath.Join(dir, lock.EntryFile)
 		must.Succeed(t, os.WriteFile(path, []byte(text), 0o644))
 		_, err := lock.ReadEntry(dir)
-		if err == nil || err.Error() != path+": reading the entry of a run: "+want || diag.CodeOf(err) != diag.Drift {
-			t.Errorf("class %v: %v, want %s", diag.CodeOf(err), err, want)
-		}
+		check.That(t, err != nil && err.Error() == path+": reading the entry of a run: "+want && diag.CodeOf(err) == diag.Drift,
+			"class %v: %v, want %s", diag.CodeOf(err), err, want)
 		_, of := lock.ReadEntryFile(path) // a file of the user is not to be removed
 		if own, users := diag.All(err)[0].Hint, diag.All(of)[0].Hint; !strings.Contains(own, "remove the file") || users != "name an entry.json that `builder run` wrote" {
 			t.Errorf("hints %q and %q", own, users)

@@ -132,23 +132,19 @@ func TestWrite(t *testing.T) {
 	}
 	info, err := os.Stat(path)
 	must.Hold(t, err == nil && info.Mode().Perm() == 0o644, "got %v, %v", info.Mode(), err)
-	if wrote, err := lock.Write(path, tinyLock()); err != nil || wrote {
-		t.Errorf("the same again: %v, %v", wrote, err)
-	}
-	if same, _ := os.Stat(path); !os.SameFile(info, same) {
-		t.Error("the file was replaced by itself")
-	}
+	wrote, err := lock.Write(path, tinyLock())
+	check.That(t, err == nil && !wrote, "the same again: %v, %v", wrote, err)
+	same, _ := os.Stat(path)
+	check.That(t, os.SameFile(info, same), "the file was replaced by itself")
 	f := tinyLock()
 	f.Sources = f.Sources[1:]
 	if wrote, err := lock.Write(path, f); err != nil || !wrote {
 		t.Errorf("another: %v, %v", wrote, err)
 	}
-	if data, _ := os.ReadFile(path); string(data) != string(f.Encode()) {
-		t.Errorf("got %s", data)
-	}
-	if left, _ := os.ReadDir(dir); len(left) != 1 {
-		t.Errorf("left behind: %v", left)
-	}
+	data, _ := os.ReadFile(path)
+	check.That(t, string(data) == string(f.Encode()), "got %s", data)
+	left, _ := os.ReadDir(dir)
+	check.That(t, len(left) == 1, "left behind: %v", left)
 }
 
 // position is the type of a place in a file. Messages name it, and no result depends on
@@ -274,9 +270,8 @@ func TestKeyDependsOnEverything(t *testing.T) {
 		}
 		changed++
 		key := e.Key()
-		if other, ok := seen[key]; ok {
-			t.Errorf("a change of %s is as one of %s", where, other)
-		}
+		other, ok := seen[key]
+		check.That(t, !ok, "a change of %s is as one of %s", where, other)
 		seen[key] = where
 	}
 	check.That(t, changed >= 100, "only %d things of an entry were changed", changed)

@@ -41,9 +41,8 @@ func TestMovedKeepsTheDate(t *testing.T) {
 }
 
 func TestMoved(t *testing.T) {
-	if moved := tinyLock().Moved(tinyLock()); !moved.None() || moved.String() != "" {
-		t.Errorf("%s moved", moved)
-	}
+	moved := tinyLock().Moved(tinyLock())
+	check.That(t, moved.None() && moved.String() == "", "%s moved", moved)
 	other := tinyLock()
 	other.Sources[1].SHA256 = sha("a2")
 	other.Images[1].Digest = "sha256:" + sha("c1")
@@ -58,9 +57,8 @@ func TestMoved(t *testing.T) {
 }
 
 func TestUnneeded(t *testing.T) {
-	if left := tinyLock().Unneeded(drafts(t)); !left.None() {
-		t.Errorf("no cell needs %s", left)
-	}
+	left := tinyLock().Unneeded(drafts(t))
+	check.That(t, left.None(), "no cell needs %s", left)
 	const want = "source tiny 1.1; Python 3.12 with cmake numpy==1.1 wheel; Python 3.12 with numpy"
 	check.Same(t, "the first cell does not need", want, tinyLock().Unneeded(drafts(t)[:1]).String())
 	if left := tinyLock().Unneeded(nil); len(left.Sources)+len(left.Images)+len(left.Python) != 8 {

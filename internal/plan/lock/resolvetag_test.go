@@ -44,7 +44,6 @@ func TestResolveATagAndItsCommit(t *testing.T) {
 	f, err := resolve(first)
 	check.That(t, err == nil && len(f.Sources) == 1 && f.Sources[0].Commit == first && f.Sources[0].Tag == "v1", "%+v, %v", f.Sources, err)
 	_, err = resolve(second)
-	if diag.CodeOf(err) != diag.Drift || !strings.Contains(err.Error(), "the tag v1 of tool names commit "+first+", but the recipe has "+second) {
-		t.Errorf("a tag that leads elsewhere: %v", err)
-	}
+	check.That(t, diag.CodeOf(err) == diag.Drift && strings.Contains(err.Error(), "the tag v1 of tool names commit "+first+", but the recipe has "+second),
+		"a tag that leads elsewhere: %v", err)
 }

@@ -18,9 +18,7 @@ func TestTestsArePinned(t *testing.T) {
 		"  run: [numpy]\n", "  run: [numpy]\n  tests: [pytest]\n", "expect:\n", tests)
 	f := tinyLock()
 	missing := f.Missing(all)
-	if got := missing.String(); got != "source tiny-tests 1.0; source tiny-tests 1.1; Python 3.11 with pytest; Python 3.12 with pytest" {
-		t.Errorf("it lacks %s", got)
-	}
+	check.Same(t, "it lacks", "source tiny-tests 1.0; source tiny-tests 1.1; Python 3.11 with pytest; Python 3.12 with pytest", missing.String())
 	whys := missing.Unstated()
 	check.That(t, len(whys) == 2, "unstated: %q", whys)
 	pinned := source(pin("tiny-tests", "1.0", "e0"))
@@ -30,9 +28,8 @@ func TestTestsArePinned(t *testing.T) {
 	entries, err := lock.Assemble(all[:1], f, "p")
 	must.Succeed(t, err)
 	e := entries[0]
-	if e.Tests.SHA256 != pinned.SHA256 || e.Tests.Repository != "https://git.invalid/tiny" || len(e.TestWheels) != 1 || e.Source.Project != "tiny" {
-		t.Errorf("%+v, %+v", e.Tests, e.TestWheels)
-	}
+	check.That(t, e.Tests.SHA256 == pinned.SHA256 && e.Tests.Repository == "https://git.invalid/tiny" && len(e.TestWheels) == 1 && e.Source.Project == "tiny",
+		"%+v, %+v", e.Tests, e.TestWheels)
 	other := f
 	other.Sources = slices.Clone(f.Sources)
 	other.Sources[len(other.Sources)-1].Under = "other"

@@ -40,7 +40,6 @@ func TestAnEndlessSearchIsStopped(t *testing.T) {
 	for _, name := range r.AxisNames()[2:] {
 		filter[name] = "1.0"
 	}
-	if cells, _, err := matrix.Expand(r, filter); err != nil || len(cells) != 1600 {
-		t.Errorf("%d cells, %v", len(cells), err)
-	}
+	cells, _, err := matrix.Expand(r, filter)
+	check.That(t, err == nil && len(cells) == 1600, "%d cells, %v", len(cells), err)
 }

@@ -107,9 +107,8 @@ func TestCell(t *testing.T) {
 	check.Same(t, "values", want, cells[0], cmp.Comparer(func(a, b *recipe.Recipe) bool { return a == b }))
 	// Cells share no maps, so a caller may change one.
 	cells[0].Axes["rocm"] = "5.7"
-	if again, _, err := matrix.Expand(r, matrix.Filter{"rocm": "6.2", "python": "3.14t"}); err != nil || again[0].Axes["rocm"] != "6.2" {
-		t.Errorf("%v, %v", again, err)
-	}
+	again, _, err := matrix.Expand(r, matrix.Filter{"rocm": "6.2", "python": "3.14t"})
+	check.That(t, err == nil && again[0].Axes["rocm"] == "6.2", "%v, %v", again, err)
 }
 
 // TestExpandOffersTheNearest: a refusal names every broken rule, and the cells that keep the
@@ -198,12 +197,10 @@ func TestNothingGoesTogether(t *testing.T) {
 	r.Compatible = append(r.Compatible, rule(recipe.Condition{"rocm": ">=5"}, recipe.Condition{"arch": "gfx9000"}, "never"))
 	_, excluded, err := matrix.Expand(r, matrix.Filter{"torch": "2.9"})
 	check.Same(t, "hint", "https://mirror.example/never", diag.All(err)[0].Hint)
-	if diag.CodeOf(err) != diag.Usage || len(excluded) != 1 || excluded[0].String() != "--torch 2.9" || excluded[0].Because != "never" {
-		t.Errorf("%v, %v", excluded, err)
-	}
-	if _, _, err := matrix.Expand(r, nil); diag.CodeOf(err) != diag.Usage {
-		t.Errorf("%v", err)
-	}
+	check.That(t, diag.CodeOf(err) == diag.Usage && len(excluded) == 1 && excluded[0].String() == "--torch 2.9" && excluded[0].Because == "never",
+		"%v, %v", excluded, err)
+	_, _, err = matrix.Expand(r, nil)
+	check.That(t, diag.CodeOf(err) == diag.Usage, "%v", err)
 }
 
 func TestCellsThatShareAnID(t *testing.T) {
@@ -247,9 +244,7 @@ func TestTable(t *testing.T) {
 	}
 	_, excluded, err := matrix.Expand(r, matrix.Filter{"rocm": "6.2", "torch": "2.10", "python": "3.12"})
 	want := []string{"python is 3.14t, rocm is 6.2, torch is 2.10", "python is 3.12, rocm is 6.2, torch is 2.6"}
-	if err == nil || len(excluded) != 1 || !slices.Equal(excluded[0].Instead, want) {
-		t.Errorf("got %+v, %v", excluded, err)
-	}
+	check.That(t, err != nil && len(excluded) == 1 && slices.Equal(excluded[0].Instead, want), "got %+v, %v", excluded, err)
 	hint := diag.All(err)[0].Hint
 	check.That(t, strings.Contains(hint, want[0]) && strings.Contains(hint, "https://mirror.example/table"), "hint %q", hint)
 

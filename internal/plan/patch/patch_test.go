@@ -147,9 +147,8 @@ func TestEditsThatCancelAreAnError(t *testing.T) {
 	} {
 		src := source()
 		_, err := patch.Apply(t.Context(), src, with(edits...), nil)
-		if err == nil || !strings.Contains(err.Error(), "the edits of the patch cancel each other") || src.writes > 0 {
-			t.Errorf("%s: got %v, %d writes", name, err, src.writes)
-		}
+		check.That(t, err != nil && strings.Contains(err.Error(), "the edits of the patch cancel each other") && src.writes <= 0,
+			"%s: got %v, %d writes", name, err, src.writes)
 	}
 }
 
@@ -169,9 +168,7 @@ func TestEveryFileOfADiff(t *testing.T) {
 func TestAllOrNothing(t *testing.T) {
 	src := source()
 	_, err := patch.Apply(t.Context(), src, with(replace("<rccl.h>", "<x>", 1), replace("banana", "x", 1), replace("kiwi", "x", 1)), nil)
-	if err == nil || src.writes != 0 || len(diag.Split(err)) != 2 {
-		t.Errorf("%d writes, %v", src.writes, err)
-	}
+	check.That(t, err != nil && src.writes == 0 && len(diag.Split(err)) == 2, "%d writes, %v", src.writes, err)
 }
 
 func TestOffset(t *testing.T) {
@@ -194,9 +191,8 @@ func TestAnEditNamesItsLine(t *testing.T) {
 	ps[0].Edits[0].Search = "rccl.h"
 	_, err = patch.Apply(t.Context(), source(), ps[0], nil)
 	all := diag.All(err)
-	if len(all) != 1 || all[0].Code != diag.Patch || !strings.HasPrefix(all[0].Error(), "patches/d/1.yaml:7:5: a.h: search text matches 0 times") {
-		t.Errorf("%v", err)
-	}
+	check.That(t, len(all) == 1 && all[0].Code == diag.Patch && strings.HasPrefix(all[0].Error(), "patches/d/1.yaml:7:5: a.h: search text matches 0 times"),
+		"%v", err)
 }
 
 const good = `name: p
@@ -261,9 +257,8 @@ func TestLoadNamesEveryFault(t *testing.T) {
 			fsys["d/"+name+".patch"] = &fstest.MapFile{Data: []byte(text)}
 		}
 		_, err := patch.Load(fsys, "patches", "d")
-		if err == nil || !strings.Contains(err.Error(), c.says) || diag.CodeOf(err) != diag.Usage || len(diag.All(err)) != 1 {
-			t.Errorf("%s: got %v", name, err)
-		}
+		check.That(t, err != nil && strings.Contains(err.Error(), c.says) && diag.CodeOf(err) == diag.Usage && len(diag.All(err)) == 1,
+			"%s: got %v", name, err)
 	}
 }
 

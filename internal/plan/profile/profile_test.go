@@ -192,21 +192,18 @@ func TestWhatAUserAdds(t *testing.T) {
 	for text, want := range map[string]profile.Asked{
 		"A=1": {"A", "1"}, "A=": {"A", ""}, "NCCL_SOCKET_IFNAME=^docker0,lo": {"NCCL_SOCKET_IFNAME", "^docker0,lo"}, "A=b=c": {"A", "b=c"},
 	} {
-		if got, err := profile.ReadVariable(text); err != nil || got != want {
-			t.Errorf("%q: got %v, %v", text, got, err)
-		}
+		got, err := profile.ReadVariable(text)
+		check.That(t, err == nil && got == want, "%q: got %v, %v", text, got, err)
 	}
 	for text, want := range map[string]profile.Asked{
 		"--a.b": {"--a.b", ""}, "a_b=2": {"--a_b", "2"}, "--x=y=z": {"--x", "y=z"},
 	} {
-		if got, err := profile.ReadOption(text); err != nil || got != want {
-			t.Errorf("%q: got %v, %v", text, got, err)
-		}
+		got, err := profile.ReadOption(text)
+		check.That(t, err == nil && got == want, "%q: got %v, %v", text, got, err)
 	}
 	for _, text := range []string{"", "A", "=1", "1A=1", "A B=1", "A=b c", "A=$(id)", "A=`id`", "A=hush'", "A=hush\nB=1", "A=hush\"", "A=ä"} {
-		if got, err := profile.ReadVariable(text); err == nil || strings.Contains(err.Error(), "hush") {
-			t.Errorf("%q: got %v, %v", text, got, err)
-		}
+		got, err := profile.ReadVariable(text)
+		check.That(t, err != nil && !strings.Contains(err.Error(), "hush"), "%q: got %v, %v", text, got, err)
 		if got, err := profile.ReadOption("--x " + text); err == nil {
 			t.Errorf("--x %q: got %v", text, got)
 		}

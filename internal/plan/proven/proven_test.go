@@ -56,7 +56,6 @@ func TestReadRefuses(t *testing.T) {
 		_, err := Read(fstest.MapFS{Name: {Data: []byte(text)}})
 		check.Fails(t, err, want, text)
 	}
-	if cells, err := Read(fstest.MapFS{}); err != nil || len(cells) != 0 {
-		t.Errorf("without the file: %v, %v", cells, err)
-	}
+	cells, err := Read(fstest.MapFS{})
+	check.That(t, err == nil && len(cells) == 0, "without the file: %v, %v", cells, err)
 }

@@ -64,9 +64,8 @@ func TestBehavioursAreChecked(t *testing.T) {
 	} {
 		for where, whole := range map[string]string{"23": asking(text, `{name: z}`, `{name: z}`), "27": asking(`{name: z}`, text, `{name: z}`)} {
 			_, err := recipe.Parse("recipes/tool.yaml", []byte(whole), gate.Promises())
-			if diag.CodeOf(err) != diag.Usage || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "recipes/tool.yaml:"+where+":") {
-				t.Errorf("%s in line %s: %v", text, where, err)
-			}
+			check.That(t, diag.CodeOf(err) == diag.Usage && strings.Contains(err.Error(), want) && strings.Contains(err.Error(), "recipes/tool.yaml:"+where+":"),
+				"%s in line %s: %v", text, where, err)
 		}
 	}
 }

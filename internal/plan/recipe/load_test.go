@@ -68,13 +68,11 @@ func messages(err error) []string {
 
 func TestParse(t *testing.T) {
 	r := parse(t, good)
-	if r.Name != "tool" || r.Build != `make "{{this is for the shell}}"` || r.Env["A"] != "{{rocm-path}}" || r.Source.Released["2.10"] != "2025-01-02" {
-		t.Errorf("got %+v", r)
-	}
+	check.That(t, r.Name == "tool" && r.Build == `make "{{this is for the shell}}"` && r.Env["A"] == "{{rocm-path}}" && r.Source.Released["2.10"] == "2025-01-02",
+		"got %+v", r)
 	check.Same(t, "axes", "version python", strings.Join(r.AxisNames(), " "))
-	if a, ok := r.Axis("version"); !ok || !slices.Equal(a.Values, []string{"2.10", "2.9"}) {
-		t.Errorf("the axis is %+v", a)
-	}
+	a, ok := r.Axis("version")
+	check.That(t, ok && slices.Equal(a.Values, []string{"2.10", "2.9"}), "the axis is %+v", a)
 	if a, ok := r.Axis("rocm"); ok {
 		t.Errorf("found the axis %+v", a)
 	}
@@ -199,9 +197,8 @@ func TestLoad(t *testing.T) {
 		"tool.lock.json": {Data: []byte("{}")}, "schema.json": {}, "below/third.yaml": {Data: []byte("no: recipe")},
 	}, "recipes", nil)
 	must.Hold(t, err == nil && len(all) == 2 && all[0].Name == "other" && all[1].Name == "tool", "got %v, %v", all, err)
-	if r, err := recipe.Find(all, "tool"); err != nil || r != all[1] {
-		t.Errorf("found %v, %v", r, err)
-	}
+	r, err := recipe.Find(all, "tool")
+	check.That(t, err == nil && r == all[1], "found %v, %v", r, err)
 	_, err = recipe.Find(all, "tol")
 	if got := messages(err); diag.CodeOf(err) != diag.Usage || len(got) != 1 || got[0] != `unknown recipe "tol" | did you mean "tool"? known: other, tool` {
 		t.Errorf("got %q", got)
@@ -234,9 +231,8 @@ func TestLoadTellsTheFaultsOfAllFiles(t *testing.T) {
 func TestLoadOfWhatCannotBeRead(t *testing.T) {
 	_, err := recipe.Load(fstest.MapFS{"a.yaml": {Mode: fs.ModeDir}}, "recipes", nil)
 	check.That(t, err != nil, "a directory was read")
-	if all, err := recipe.Load(fstest.MapFS{}, "recipes", nil); err != nil || len(all) != 0 {
-		t.Errorf("of nothing: %v, %v", all, err)
-	}
+	all, err := recipe.Load(fstest.MapFS{}, "recipes", nil)
+	check.That(t, err == nil && len(all) == 0, "of nothing: %v, %v", all, err)
 }
 
 func FuzzParse(f *testing.F) {

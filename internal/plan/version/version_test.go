@@ -48,9 +48,8 @@ func TestEqualButWrittenDifferently(t *testing.T) {
 
 func TestNoVersions(t *testing.T) {
 	for _, text := range []string{"", "banana", "gfx90a", "on", "*", "nv25.10", "6.", ".6", "6.1.", "1.2.3 4", "99999999999999999999999.1", "6.1\n7", strings.Repeat("1.", 200) + "1"} {
-		if v, err := version.Parse(text); err == nil {
-			t.Errorf("%q was read as %v", text, v)
-		}
+		v, err := version.Parse(text)
+		check.That(t, err != nil, "%q was read as %v", text, v)
 	}
 }
 
@@ -73,14 +72,12 @@ func TestNothing(t *testing.T) {
 	for _, text := range []string{"0", "0.0.dev0", "6.1"} {
 		v := parse(t, text)
 		check.That(t, version.Compare(none, v) == -1 && version.Compare(v, none) == 1, "no version does not come before %v", v)
-		if c := (version.Constraint{}); c.Allows(v) || c.AllowsText("on") {
-			t.Errorf("no constraint allows %v, or a word", v)
-		}
+		c := (version.Constraint{})
+		check.That(t, !c.Allows(v) && !c.AllowsText("on"), "no constraint allows %v, or a word", v)
 	}
 	for _, text := range []string{"0", "=6.1", "!=6.1", ">=0", "~>6.1", "on", "!=on"} {
-		if c, err := version.ParseConstraint(text); err != nil || c.Allows(none) || c.AllowsText("") {
-			t.Errorf("%s allows nothing: %v", text, err)
-		}
+		c, err := version.ParseConstraint(text)
+		check.That(t, err == nil && !c.Allows(none) && !c.AllowsText(""), "%s allows nothing: %v", text, err)
 	}
 }
 
@@ -155,9 +152,8 @@ func TestConstraints(t *testing.T) {
 
 func TestNoConstraints(t *testing.T) {
 	for _, text := range []string{"", " ", ">=", ">=banana", "6.1,", "~>x", ">= 6.1 6.2", "a b"} {
-		if c, err := version.ParseConstraint(text); err == nil {
-			t.Errorf("%q was read as %v", text, c)
-		}
+		c, err := version.ParseConstraint(text)
+		check.That(t, err != nil, "%q was read as %v", text, c)
 	}
 }
 
@@ -167,25 +163,22 @@ func TestSelect(t *testing.T) {
 		"5.7": {"5.7"}, "6.1": {"6.1.3"}, "6.1.1": {"6.1.1"}, "6.2,5.7": {"5.7", "6.2"}, "all": known,
 		">=6.0,<6.3": {"6.1.1", "6.1.3", "6.2"}, "!=5.7": {"6.1.1", "6.1.3", "6.2", "6.10"}, "\t6.2": {"6.2"},
 	} {
-		if got, err := version.Select(text, known); err != nil || !slices.Equal(got, want) {
-			t.Errorf("%q: got %v, %v", text, got, err)
-		}
+		got, err := version.Select(text, known)
+		check.That(t, err == nil && slices.Equal(got, want), "%q: got %v, %v", text, got, err)
 	}
 	for text, says := range map[string]string{
 		"6": "not precise", "6.1.99": "not a known value", "banana": "not a known value", "": "empty",
 		">=7": "no known value", ">=banana": "not a constraint", "5.7,": "not a known value", "7.1": "not a known value",
 	} {
-		if got, err := version.Select(text, known); err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("%q: got %v, %v", text, got, err)
-		}
+		got, err := version.Select(text, known)
+		check.That(t, err != nil && strings.Contains(err.Error(), says), "%q: got %v, %v", text, got, err)
 	}
 	// The values and the range offered by the hint are equivalent.
 	_, err := version.Select("6", known)
 	all, _ := version.Select(">=6,<7", known)
 	check.Same(t, "hint", "write "+strings.Join(all, " or ")+", or the range '>=6,<7'", diag.All(err)[0].Hint)
-	if got, err := version.Select("v6.1", []string{"6.1.0", "6.1"}); err != nil || !slices.Equal(got, []string{"6.1.0"}) {
-		t.Errorf("of equals the first is preferred: got %v, %v", got, err)
-	}
+	got, err := version.Select("v6.1", []string{"6.1.0", "6.1"})
+	check.That(t, err == nil && slices.Equal(got, []string{"6.1.0"}), "of equals the first is preferred: got %v, %v", got, err)
 	if got, err := version.Select("gfx90a,gfx942", []string{"gfx942", "gfx90a", "gfx1100"}); err != nil || !slices.Equal(got, []string{"gfx942", "gfx90a"}) {
 		t.Errorf("words: got %v, %v", got, err)
 	}
@@ -198,14 +191,12 @@ func TestSelectAllWithoutNone(t *testing.T) {
 		"all": {"5.7", "6.1"}, "all,none": known, "none,all": known, "5.7,all": {"5.7", "6.1"},
 		version.Every(known): known,
 	} {
-		if got, err := version.Select(text, known); err != nil || !slices.Equal(got, want) {
-			t.Errorf("%q: got %v, %v", text, got, err)
-		}
+		got, err := version.Select(text, known)
+		check.That(t, err == nil && slices.Equal(got, want), "%q: got %v, %v", text, got, err)
 	}
 	for _, known := range [][]string{{"none"}, {"on", "off"}, {"all", "none"}, {"all", "5.7"}} {
-		if got, err := version.Select(version.Every(known), known); err != nil || !slices.Equal(got, known) {
-			t.Errorf("every of %v: got %v, %v", known, got, err)
-		}
+		got, err := version.Select(version.Every(known), known)
+		check.That(t, err == nil && slices.Equal(got, known), "every of %v: got %v, %v", known, got, err)
 	}
 }
 
@@ -287,9 +278,8 @@ func FuzzParse(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		if v, err := version.Parse(text); err == nil && version.Compare(v, v) != 0 {
-			t.Errorf("%q is not itself", text)
-		}
+		v, err := version.Parse(text)
+		check.That(t, err != nil || version.Compare(v, v) == 0, "%q is not itself", text)
 		if c, err := version.ParseConstraint(text); err == nil {
 			c.AllowsText(text)
 		}
