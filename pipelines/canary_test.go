@@ -21,9 +21,8 @@ func TestCanaryOutsideOfTheSandbox(t *testing.T) {
 		Reached  []string
 		Attempts map[string]string
 	}
-	if err := json.Unmarshal(out, &says); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	err = json.Unmarshal(out, &says)
+	must.Hold(t, err == nil, "%v\n%s", err, out)
 	check.That(t, says.Canary == "escaped", "it says %q", says.Canary)
 	reached := map[string]bool{}
 	for _, name := range says.Reached {

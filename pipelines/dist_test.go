@@ -106,12 +106,10 @@ func TestWriteRequirements(t *testing.T) {
 	must.Succeed(t, err)
 	header, lines, _ := strings.Cut(string(text), "\nthe-tool")
 	lines = "the-tool" + lines
-	if line := "\n#   pip install --require-hashes --find-links . --find-links ../nccl-2 -r tool-1.0-cp311.requirements.txt\n"; !strings.Contains(header, line) {
-		t.Errorf("the header lacks the line that works beside the wheel:\n%s", header)
-	}
-	if want := "the-tool==1.0+rocm5.7 --hash=sha256:aa\nnccl===2 --hash=sha256:bb\ndep==2.0 --hash=sha256:cc\n"; lines != want || a.Name != "tool-1.0-cp311.requirements.txt" {
-		t.Errorf("%s:\n%s", a.Name, lines)
-	}
+	line := "\n#   pip install --require-hashes --find-links . --find-links ../nccl-2 -r tool-1.0-cp311.requirements.txt\n"
+	check.That(t, strings.Contains(header, line), "the header lacks the line that works beside the wheel:\n%s", header)
+	want := "the-tool==1.0+rocm5.7 --hash=sha256:aa\nnccl===2 --hash=sha256:bb\ndep==2.0 --hash=sha256:cc\n"
+	check.That(t, lines == want && a.Name == "tool-1.0-cp311.requirements.txt", "%s:\n%s", a.Name, lines)
 	e.Inputs = nil
 	made.Name = "The_Tool-1.0-cp311-cp311-linux_x86_64.whl" // an index may have this version too
 	if a, err = writeRequirements(e, made, nil, t.TempDir()); err == nil {
@@ -120,7 +118,6 @@ func TestWriteRequirements(t *testing.T) {
 	if line := "\n#   pip install --require-hashes \"file://$PWD/" + made.Name + "#sha256=aa\" -r tool-1.0-cp311.requirements.txt\n"; err != nil || !strings.Contains(string(text), line) {
 		t.Errorf("the header lacks the address of the wheel, %v:\n%s", err, text)
 	}
-	if _, err := writeRequirements(e, artifact.Artifact{Name: "x.whl"}, nil, t.TempDir()); err == nil {
-		t.Error("a wheel without a version has requirements")
-	}
+	_, err = writeRequirements(e, artifact.Artifact{Name: "x.whl"}, nil, t.TempDir())
+	check.That(t, err != nil, "a wheel without a version has requirements")
 }

@@ -58,9 +58,8 @@ func TestAPatchedFileKeepsItsMode(t *testing.T) {
 		tree := &containerTree{ctr: client.Container()}
 		must.Succeed(t, tree.WriteFile(t.Context(), "bin/run", []byte("new")))
 		engine.answer = `{"data":{"container":{"withNewFile":{"stdout":""}}}}`
-		if _, err := tree.ctr.Stdout(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		_, err = tree.ctr.Stdout(t.Context())
+		must.Succeed(t, err)
 		check.That(t, strings.Contains(engine.query, "withNewFile(") && strings.Contains(engine.query, "permissions:"+mode) == named,
 			"mode %s: the engine is asked %s", mode, engine.query)
 	}

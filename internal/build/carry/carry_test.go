@@ -86,9 +86,8 @@ func TestWriteIsAllOrNothing(t *testing.T) {
 			return open(b)
 		})
 		check.Fails(t, err, "two.whl", what)
-		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
-			t.Errorf("%s: left behind: %v, %v", what, left, err)
-		}
+		left, err := os.ReadDir(dir)
+		check.That(t, err == nil && len(left) == 0, "%s: left behind: %v, %v", what, left, err)
 	}
 }
 
@@ -123,9 +122,8 @@ func TestReadRefuses(t *testing.T) {
 	} {
 		s := &receiver{}
 		err := carry.Read(repack(t, good, c.change), s.take)
-		if err == nil || !strings.Contains(fmt.Sprint(err, diag.All(err)[0].Hint), c.want) || diag.CodeOf(err) != diag.Fetch {
-			t.Errorf("%s: got %v", name, err)
-		}
+		check.That(t, err != nil && strings.Contains(fmt.Sprint(err, diag.All(err)[0].Hint), c.want) && diag.CodeOf(err) == diag.Fetch,
+			"%s: got %v", name, err)
 	}
 	for n := 0; n < len(good); n += 100 {
 		path := filepath.Join(t.TempDir(), "x.tar")

@@ -40,9 +40,8 @@ func TestFind(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			fake(t, c.program, c.answers)
-			if d, found := Find(t.Context()); string(d) != c.want || found != (c.want != "") {
-				t.Errorf("got %q, %v", d, found)
-			}
+			d, found := Find(t.Context())
+			check.That(t, string(d) == c.want && found == (c.want != ""), "got %q, %v", d, found)
 		})
 	}
 }

@@ -105,9 +105,8 @@ func TestAFaultListsEveryPlace(t *testing.T) {
 	f.Snapshot = "http://127.0.0.1:1/"
 	err := f.Fetch(t.Context(), entry(t, f, pack("a", data)), io.Discard)
 	lines := strings.Split(fmt.Sprint(err), "\n  ")
-	if len(lines) != 5 || lines[0] != "fetching a_1_amd64.deb (sha256 "+digest(data)+"): all 4 places failed" || diag.CodeOf(err) != diag.Fetch {
-		t.Fatalf("got %v", err)
-	}
+	must.Hold(t, len(lines) == 5 && lines[0] == "fetching a_1_amd64.deb (sha256 "+digest(data)+"): all 4 places failed" && diag.CodeOf(err) == diag.Fetch,
+		"got %v", err)
 	for i, want := range []string{"/absent/a.deb: ", "404", "403", "http://127.0.0.1:1/archive/debian/20261121T000000Z/pool/main/a_1_amd64.deb: "} {
 		check.That(t, strings.Contains(lines[1+i], want), "line %d is %s, want %s", 1+i, lines[1+i], want)
 	}
@@ -187,9 +186,8 @@ func TestOtherPlaces(t *testing.T) {
 			check.That(t, len(got) == c.asked, "the mirror was asked for %q", got)
 		})
 	}
-	if data, err := os.ReadFile(filepath.Join(dir, "a.deb")); err != nil || !bytes.Equal(data, debian) {
-		t.Errorf("the user's file was touched: %v", err)
-	}
+	data, err := os.ReadFile(filepath.Join(dir, "a.deb"))
+	check.That(t, err == nil && bytes.Equal(data, debian), "the user's file was touched: %v", err)
 }
 
 func TestOffline(t *testing.T) {
@@ -292,9 +290,8 @@ func TestFetchBringsAgainWhatIsDamaged(t *testing.T) {
 	var log bytes.Buffer
 	err := f.Fetch(t.Context(), e, &log)
 	check.That(t, err == nil && has(t, f, data) && len(m.requests()) == 2, "%v, asked for %v", err, m.requests())
-	if want := "verifying a_1_amd64.deb: the file in the store is damaged: expected sha256 " + digest(data); !strings.Contains(log.String(), want) {
-		t.Errorf("the log is %s", log.String())
-	}
+	want := "verifying a_1_amd64.deb: the file in the store is damaged: expected sha256 " + digest(data)
+	check.That(t, strings.Contains(log.String(), want), "the log is %s", log.String())
 	spoil()
 	f.Offline = true
 	err = f.Fetch(t.Context(), e, io.Discard)

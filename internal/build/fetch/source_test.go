@@ -28,9 +28,8 @@ func repository(t *testing.T) (dir string, pin lock.SourcePin) {
 	must.Succeed(t, os.WriteFile(filepath.Join(dir, "Makefile"), []byte("all:\n"), 0o644))
 	for _, args := range [][]string{{"init", "-q"}, {"add", "-A"}, {"commit", "-q", "-m", "first"}, {"tag", "v1"}} {
 		cmd := exec.Command("git", append([]string{"-C", dir, "-c", "user.name=n", "-c", "user.email=e@example"}, args...)...)
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("%v: %s", err, out)
-		}
+		out, err := cmd.CombinedOutput()
+		must.Hold(t, err == nil, "%v: %s", err, out)
 	}
 	commit, err := git.Resolve(t.Context(), git.Repository(dir), "v1")
 	must.Succeed(t, err)
@@ -54,9 +53,8 @@ func TestFetchMakesTheArchiveOfACommit(t *testing.T) {
 	f.Overrides["tool"] = []string{dir, t.TempDir()}
 	e := lock.Entry{Source: pin}
 	must.Succeed(t, f.Fetch(t.Context(), e, io.Discard))
-	if _, ok := f.Store.Path(pin.Blob()); !ok {
-		t.Fatal("the archive is not in the store")
-	}
+	_, ok := f.Store.Path(pin.Blob())
+	must.Hold(t, ok, "the archive is not in the store")
 	// An archive in the store is not made again, so the repository may be gone.
 	delete(f.Overrides, "tool")
 	err := f.Fetch(t.Context(), e, io.Discard)
@@ -152,8 +150,7 @@ func TestFetchMakesEveryArchive(t *testing.T) {
 	f.Overrides["tool"], f.Overrides["tool-tests"] = []string{dir}, []string{dir}
 	must.Succeed(t, f.Fetch(t.Context(), lock.Entry{Source: pin, Tests: tests}, io.Discard))
 	for _, b := range []store.Blob{pin.Blob(), tests.Blob()} {
-		if _, ok := f.Store.Path(b); !ok {
-			t.Errorf("%s is not in the store", b.Name)
-		}
+		_, ok := f.Store.Path(b)
+		check.That(t, ok, "%s is not in the store", b.Name)
 	}
 }

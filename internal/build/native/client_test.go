@@ -50,9 +50,8 @@ func TestClientFromImage(t *testing.T) {
 		must.Succeed(t, os.WriteFile(filepath.Join(copiedClient(e.dir), "dagger"), []byte(damage), 0o755))
 		_, err := e.ClientIn(t.Context(), "docker", ImageName)
 		must.Succeed(t, err)
-		if text, err := os.ReadFile(filepath.Join(copiedClient(e.dir), "dagger")); err != nil || !strings.HasPrefix(string(text), "#!/bin/sh") {
-			t.Errorf("the damaged client stays: %q, %v", text, err)
-		}
+		text, err := os.ReadFile(filepath.Join(copiedClient(e.dir), "dagger"))
+		check.That(t, err == nil && strings.HasPrefix(string(text), "#!/bin/sh"), "the damaged client stays: %q, %v", text, err)
 	}
 }
 
@@ -63,11 +62,8 @@ func TestClientNotFromImage(t *testing.T) {
 		fakeDocker(t, version)
 		e := New(t.TempDir(), t.Logf, Options{})
 		err := e.copyClient(t.Context(), "docker", UpstreamImage)
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v", version, err)
-		}
-		if left, _ := filepath.Glob(filepath.Join(e.dir, "client*")); len(left) != 0 {
-			t.Errorf("%q: left behind: %v", version, left)
-		}
+		check.That(t, err != nil && strings.Contains(err.Error(), want), "%q: %v", version, err)
+		left, _ := filepath.Glob(filepath.Join(e.dir, "client*"))
+		check.That(t, len(left) == 0, "%q: left behind: %v", version, left)
 	}
 }

@@ -26,9 +26,8 @@ func TestParseEngineImage(t *testing.T) {
 		"file:///a/e.tar.xz@sha256:" + digest: {"file:///a/e.tar.xz", digest},
 		"https://u:p@site.example/e.tar.zst?token=1@sha256:" + digest: {"https://u:p@site.example/e.tar.zst?token=1", digest},
 	} {
-		if got, err := ParseEngineImage(text); err != nil || got != want {
-			t.Errorf("%q: %#v, %v", text, got, err)
-		}
+		got, err := ParseEngineImage(text)
+		check.That(t, err == nil && got == want, "%q: %#v, %v", text, got, err)
 	}
 	for text, said := range map[string]string{
 		"/a/e.tar":           "does not end in the digest",
@@ -74,17 +73,14 @@ func TestFetchImage(t *testing.T) {
 		t.Errorf("offline: %v", err)
 	}
 	for range 2 {
-		if got, err := open(home, remote, right, false); err != nil || got != "a tar file" {
-			t.Errorf("%q, %v", got, err)
-		}
+		got, err := open(home, remote, right, false)
+		check.That(t, err == nil && got == "a tar file", "%q, %v", got, err)
 	}
-	if got, err := open(home, remote, right, true); err != nil || got != "a tar file" || asked != 1 {
-		t.Errorf("offline, from the store: %q, %v, asked %d times", got, err, asked)
-	}
+	got, err := open(home, remote, right, true)
+	check.That(t, err == nil && got == "a tar file" && asked == 1, "offline, from the store: %q, %v, asked %d times", got, err, asked)
 	for _, place := range []string{local, "file://" + local} {
-		if got, err := open(t.TempDir(), place, right, true); err != nil || got != "a tar file" {
-			t.Errorf("offline, %s: %q, %v", place, got, err)
-		}
+		got, err := open(t.TempDir(), place, right, true)
+		check.That(t, err == nil && got == "a tar file", "offline, %s: %q, %v", place, got, err)
 	}
 	for _, place := range []string{remote, local} {
 		if hint, err := open(t.TempDir(), place, wrong, false); diag.CodeOf(err) != diag.Fetch || !strings.Contains(hint, "or the digest of BUILDER_ENGINE_IMAGE") {

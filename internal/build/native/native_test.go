@@ -51,9 +51,8 @@ func TestOneHomeHasOneName(t *testing.T) {
 }
 
 func TestBuildKey(t *testing.T) {
-	if key := buildKey(); len(key) != 12 || key != buildKey() {
-		t.Errorf("got %q", key)
-	}
+	key := buildKey()
+	check.That(t, len(key) == 12 && key == buildKey(), "got %q", key)
 	saved := buildFlags
 	defer func() { buildFlags = saved }()
 	before := buildKey()
@@ -113,13 +112,11 @@ func TestMakeMask(t *testing.T) {
 	}
 	check.That(t, !exists(left), "names of dead networks are left")
 	for name, want := range map[string]string{"runc": "/usr/sbin/runc", "dagger-init": "/build/init"} {
-		if got, err := os.Readlink(filepath.Join(mask, "run/dagger/bin", name)); err != nil || got != want {
-			t.Errorf("%s: got %q, %v", name, got, err)
-		}
+		got, err := os.Readlink(filepath.Join(mask, "run/dagger/bin", name))
+		check.That(t, err == nil && got == want, "%s: got %q, %v", name, got, err)
 	}
-	if toml, err := os.ReadFile(filepath.Join(mask, "etc/dagger/engine.toml")); err != nil || string(toml) != config {
-		t.Errorf("got %s, %v", toml, err)
-	}
+	toml, err := os.ReadFile(filepath.Join(mask, "etc/dagger/engine.toml"))
+	check.That(t, err == nil && string(toml) == config, "got %s, %v", toml, err)
 }
 
 func TestEngineEnv(t *testing.T) {
@@ -132,9 +129,8 @@ func TestEngineEnv(t *testing.T) {
 func TestPidFile(t *testing.T) {
 	e := engine(t, Options{})
 	must.Succeed(t, os.MkdirAll(e.dir, 0o755))
-	if _, alive := e.process.pid(); alive {
-		t.Error("no file, no engine")
-	}
+	_, alive := e.process.pid()
+	check.That(t, !alive, "no file, no engine")
 	must.Succeed(t, os.WriteFile(filepath.Join(e.dir, "pid"), []byte("1\n"), 0o644)) // process 1 lives, but is not the supervisor
 	if _, alive := e.process.pid(); alive {
 		t.Error("a file that nobody locks is a dead engine's")

@@ -37,9 +37,8 @@ func TestNetworkPlugin(t *testing.T) {
 	name := result.Interfaces[0].Name
 	check.That(t, strings.HasPrefix(name, "veth") && exists(filepath.Join("/sys/class/net", name, "statistics/rx_bytes")),
 		"the engine finds no counters of %q", name)
-	if out, err := run("CNI_COMMAND=DEL"); err != nil || out != "" {
-		t.Errorf("DEL: %q, %v", out, err)
-	}
+	out, err = run("CNI_COMMAND=DEL")
+	check.That(t, err == nil && out == "", "DEL: %q, %v", out, err)
 	if out, err := run(); err == nil {
 		t.Errorf("without a command: %q", out)
 	}

@@ -69,9 +69,8 @@ func TestChangedProgramsAreMadeAgain(t *testing.T) {
 			e.programs.log = func(format string, args ...any) { said += fmt.Sprintf(format, args...) }
 			must.Succeed(t, e.programs.take(t.Context(), e.opts.Image))
 			for _, name := range programNames {
-				if data, err := os.ReadFile(filepath.Join(e.programs.dir, name)); err != nil || string(data) != "program "+name {
-					t.Errorf("%s: %q, %v", name, data, err)
-				}
+				data, err := os.ReadFile(filepath.Join(e.programs.dir, name))
+				check.That(t, err == nil && string(data) == "program "+name, "%s: %q, %v", name, data, err)
 			}
 			check.That(t, strings.Contains(said, "making the programs of the engine again: "), "it said %q", said)
 		})
@@ -130,9 +129,8 @@ func TestImagesThatAreNotTaken(t *testing.T) {
 			}
 			e, said := unpacked(t, image)
 			check.That(t, !exists(e.programs.bin("")) && strings.Contains(said, c.said), "taken: %v, it said %q", exists(e.programs.bin("")), said)
-			if left, _ := filepath.Glob(filepath.Join(e.dir, "build-*")); len(left) > 0 {
-				t.Errorf("left: %v", left)
-			}
+			left, _ := filepath.Glob(filepath.Join(e.dir, "build-*"))
+			check.That(t, len(left) == 0, "left: %v", left)
 		})
 	}
 }

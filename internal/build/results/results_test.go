@@ -105,9 +105,8 @@ func TestKeepAndFind(t *testing.T) {
 			}
 		}
 	}
-	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 2 {
-		t.Errorf("%v, %v", entries, err)
-	}
+	entries, err := os.ReadDir(dir)
+	check.That(t, err == nil && len(entries) == 2, "%v, %v", entries, err)
 }
 
 func TestTheLastResultStands(t *testing.T) {
@@ -118,9 +117,8 @@ func TestTheLastResultStands(t *testing.T) {
 		got, ok, err := r.Find(entry("cell").Key(), dir)
 		must.Hold(t, ok && err == nil, "%v, %v", ok, err)
 		// A file of an earlier run in the same place is replaced.
-		if data, err := os.ReadFile(got.Artifacts[0].Path); err != nil || string(data) != content {
-			t.Errorf("%q, %v", data, err)
-		}
+		data, err := os.ReadFile(got.Artifacts[0].Path)
+		check.That(t, err == nil && string(data) == content, "%q, %v", data, err)
 	}
 }
 
@@ -134,9 +132,8 @@ func TestWhatIsFoundIsTheUsers(t *testing.T) {
 	must.Succeed(t, os.WriteFile(got.Artifacts[0].Path, []byte("mine"), 0o644))
 	got, ok, err := r.Find(entry("cell").Key(), dir)
 	must.Hold(t, ok && err == nil, "%v, %v", ok, err)
-	if data, err := os.ReadFile(got.Artifacts[0].Path); err != nil || string(data) != "wheel" {
-		t.Errorf("%q, %v", data, err)
-	}
+	data, err := os.ReadFile(got.Artifacts[0].Path)
+	check.That(t, err == nil && string(data) == "wheel", "%q, %v", data, err)
 }
 
 func TestDamagedRecordsAreNoResults(t *testing.T) {
@@ -191,9 +188,8 @@ func TestDamagedArtifactsAreNoResults(t *testing.T) {
 			check.That(t, !has(r, e.Key()), "has it after it was found damaged")
 			if name != "a directory" {
 				keep(t, r, e, made(t, "intact", "wheel"))
-				if _, ok, err := r.Find(e.Key(), t.TempDir()); !ok || err != nil {
-					t.Errorf("not mended by the next build: %v, %v", ok, err)
-				}
+				_, ok, err := r.Find(e.Key(), t.TempDir())
+				check.That(t, ok && err == nil, "not mended by the next build: %v, %v", ok, err)
 			}
 		})
 	}
@@ -228,9 +224,8 @@ func TestFindWhereItCannotWrite(t *testing.T) {
 	taken := t.TempDir()
 	must.Succeed(t, os.MkdirAll(filepath.Join(taken, "a-0.whl", "x"), 0o755))
 	for _, dir := range []string{file, filepath.Join(file, "below"), taken} {
-		if _, ok, err := r.Find(entry("cell").Key(), dir); ok || err == nil {
-			t.Errorf("%s: %v, %v", dir, ok, err)
-		}
+		_, ok, err := r.Find(entry("cell").Key(), dir)
+		check.That(t, !ok && err != nil, "%s: %v, %v", dir, ok, err)
 	}
 	left, err := fs.Glob(os.DirFS(taken), ".place-*")
 	check.That(t, err == nil && len(left) == 0, "left behind: %v, %v", left, err)
@@ -319,13 +314,11 @@ func TestAForgedRecordIsNoResult(t *testing.T) {
 			check.That(t, len(notes) == 1 && strings.HasPrefix(notes[0], "ignoring result "+e.Key()+" in the store: "), "told: %q", notes)
 			all, err := s.Survey()
 			must.Succeed(t, err)
-			if keys, err := results.New(s).Without(all, true); err != nil || len(keys) == 0 {
-				t.Errorf("what it names cannot be listed: %v, %v", keys, err)
-			}
+			keys, err := results.New(s).Without(all, true)
+			check.That(t, err == nil && len(keys) != 0, "what it names cannot be listed: %v, %v", keys, err)
 			keep(t, r, e, made(t, "good"))
-			if _, ok, err := r.Find(e.Key(), filepath.Join(t.TempDir(), "out")); !ok || err != nil {
-				t.Errorf("of its own: %v, %v", ok, err)
-			}
+			_, ok, err := r.Find(e.Key(), filepath.Join(t.TempDir(), "out"))
+			check.That(t, ok && err == nil, "of its own: %v, %v", ok, err)
 		})
 	}
 }

@@ -37,9 +37,8 @@ func TestSignAgain(t *testing.T) {
 	after, err := Read(b.wheel, of(release))
 	check.That(t, err == nil && len(after.Rounds) == len(before.Rounds) && after.Provenance != nil && len(after.Keys) == 1,
 		"%+v, %v", after.Keys, err)
-	if n, err := (Sealer{release}).SignAgain(b.wheel, of(release)); n != 0 || err != nil {
-		t.Errorf("signed %d again, %v", n, err)
-	}
+	n, err = (Sealer{release}).SignAgain(b.wheel, of(release))
+	check.That(t, n == 0 && err == nil, "signed %d again, %v", n, err)
 	// Other bytes get no signature.
 	must.Succeed(t, os.WriteFile(b.wheel.Path, []byte("other"), 0o644))
 	other := b.wheel

@@ -188,9 +188,8 @@ func TestWhatARunLeavesVerifies(t *testing.T) {
 	check.Same(t, "the entry of the provenance has the key", b.entry.Key(), got.Provenance.Definition.Internal.Entry.Key())
 	check.That(t, !Passed(b.verify(Stable)), "stable without a second build")
 	b.round([]verdict.Verdict{{Gate: "reproducible", Status: verdict.Pass, Evidence: "same"}}, 3*time.Minute)
-	if checks := b.verify(Stable); !Passed(checks) {
-		t.Errorf("%+v", checks)
-	}
+	checks = b.verify(Stable)
+	check.That(t, Passed(checks), "%+v", checks)
 }
 
 // A build that could take objects from the compiler cache counts after a second build
@@ -324,17 +323,15 @@ func TestAnUntrustedVerdictIsNoMissingOne(t *testing.T) {
 	other.round([]verdict.Verdict{{Gate: "wheel-format", Status: verdict.Pass}}, time.Minute)
 	checks := b.verify(Candidate)
 	i := indexOf(checks, "verdicts")
-	if i < 0 || !strings.Contains(strings.Join(checks[i].Wrong, ";"), "no trusted key signed a verdict of gate wheel-format") || checks[i].Remedy != stranger {
-		t.Errorf("%+v", checks)
-	}
+	check.That(t, i >= 0 && strings.Contains(strings.Join(checks[i].Wrong, ";"), "no trusted key signed a verdict of gate wheel-format") && checks[i].Remedy == stranger,
+		"%+v", checks)
 }
 
 // The gates refused what lies in the folder of rejected artifacts, so nothing was signed.
 func TestARejectedArtifactHasNoStatements(t *testing.T) {
 	a := artifact.Artifact{Name: "a.whl", Path: filepath.Join(t.TempDir(), artifact.RejectedDir, "a.whl")}
-	if _, checks := Verify(a, signing.Trust{}, Candidate); len(checks) != 1 || !strings.Contains(checks[0].Remedy, "gates refused this artifact") {
-		t.Errorf("%+v", checks)
-	}
+	_, checks := Verify(a, signing.Trust{}, Candidate)
+	check.That(t, len(checks) == 1 && strings.Contains(checks[0].Remedy, "gates refused this artifact"), "%+v", checks)
 }
 
 // The name of a wheel states its platform. Installers treat the same bytes under
@@ -362,9 +359,8 @@ func TestWhatIsHandedOnIsWhatWasChecked(t *testing.T) {
 	var names []string
 	for _, a := range got.Files() {
 		names = append(names, a.Name)
-		if have, err := artifact.Of(a.Path, ""); err != nil || have != a {
-			t.Errorf("%+v is %+v, %v", a, have, err)
-		}
+		have, err := artifact.Of(a.Path, "")
+		check.That(t, err == nil && have == a, "%+v is %+v, %v", a, have, err)
 	}
 	check.Same(t, "names", want, names)
 	for _, s := range got.Artifacts {
@@ -375,9 +371,8 @@ func TestWhatIsHandedOnIsWhatWasChecked(t *testing.T) {
 // A valid signature does not cover up a contradiction.
 func TestProvenanceThatContradictsItself(t *testing.T) {
 	good := NewProvenance(testEntry(), Build{})
-	if problem := good.problem(); problem != "" {
-		t.Fatal(problem)
-	}
+	problem := good.problem()
+	must.Hold(t, problem == "", "%v", problem)
 	for says, change := range map[string]func(*Provenance){
 		"its build type is":     func(p *Provenance) { p.Definition.BuildType = "x" },
 		"its entry has the key": func(p *Provenance) { p.Definition.Internal.Entry.Script = "make evil" },
@@ -387,9 +382,8 @@ func TestProvenanceThatContradictsItself(t *testing.T) {
 	} {
 		p := NewProvenance(testEntry(), Build{})
 		change(&p)
-		if problem := p.problem(); !strings.Contains(problem, says) {
-			t.Errorf("%q, want %q", problem, says)
-		}
+		problem := p.problem()
+		check.That(t, strings.Contains(problem, says), "%q, want %q", problem, says)
 	}
 }
 
@@ -425,9 +419,8 @@ func TestJudged(t *testing.T) {
 	e.Expect.Waivers = []recipe.Waiver{{Gate: "size", Because: "known", Issue: "https://example.com/2", Until: "2999-01-01"}}
 	p := NewProvenance(e, Build{})
 	b := Bundle{Provenance: &p, Rounds: []TestResult{NewTestResult([]verdict.Verdict{{Gate: "size", Status: verdict.Fail}}, e.Key(), "v1", nil, built)}}
-	if all := b.Judged(built); len(all) != 1 || all[0].Status != verdict.Waived {
-		t.Errorf("%+v", all)
-	}
+	all := b.Judged(built)
+	check.That(t, len(all) == 1 && all[0].Status == verdict.Waived, "%+v", all)
 	b.Provenance = nil
 	if all := b.Judged(built); len(all) != 1 || all[0].Status != verdict.Fail {
 		t.Errorf("without an entry: %+v", all)

@@ -121,9 +121,8 @@ func TestARefusalEndsByThePassOfItsKey(t *testing.T) {
 		t.Errorf("remedy %q", remedy)
 	}
 	other.round(sizeIs(verdict.NotMeasured), 5*time.Minute)
-	if got := wrong(verify()); len(got) != 1 {
-		t.Errorf("after a round that measured nothing: %q", got)
-	}
+	got := wrong(verify())
+	check.That(t, len(got) == 1, "after a round that measured nothing: %q", got)
 	other.round(sizeIs(verdict.Pass), 6*time.Minute)
 	if got := wrong(verify()); len(got) > 0 {
 		t.Errorf("after the pass of the same key: %q", got)

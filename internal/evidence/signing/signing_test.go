@@ -95,9 +95,8 @@ func TestOpenRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := c.trust.Open(c.data)
-			if err == nil || !strings.Contains(err.Error(), c.says) || got.Statement != nil {
-				t.Errorf("%q, %v; want %q", got.Statement, err, c.says)
-			}
+			check.That(t, err != nil && strings.Contains(err.Error(), c.says) && got.Statement == nil,
+				"%q, %v; want %q", got.Statement, err, c.says)
 		})
 	}
 }
@@ -117,9 +116,8 @@ func TestKeysAreFiles(t *testing.T) {
 	// Write never replaces a key.
 	err = newTestKey(t).Write(path)
 	check.That(t, errors.Is(err, fs.ErrExist), "replaced: %v", err)
-	if left, err := os.ReadDir(dir); err != nil || len(left) != 2 {
-		t.Errorf("%v, %v", left, err)
-	}
+	left, err := os.ReadDir(dir)
+	check.That(t, err == nil && len(left) == 2, "%v, %v", left, err)
 }
 
 func TestReadKeyRefuses(t *testing.T) {
@@ -148,9 +146,8 @@ func TestReadKeyRefuses(t *testing.T) {
 			}
 			must.Succeed(t, os.WriteFile(path, []byte(c.text), mode), os.Chmod(path, mode))
 			_, err := ReadKey(path)
-			if err == nil || !strings.Contains(err.Error(), c.says) || diag.CodeOf(err) != diag.Usage {
-				t.Errorf("got %v, want %q", err, c.says)
-			}
+			check.That(t, err != nil && strings.Contains(err.Error(), c.says) && diag.CodeOf(err) == diag.Usage,
+				"got %v, want %q", err, c.says)
 			check.That(t, !strings.Contains(err.Error(), "hunter2"), "the error shows what is in the file")
 		})
 	}
@@ -179,9 +176,8 @@ func FuzzOpen(f *testing.F) {
 		if bytes.Equal(data, whole) {
 			return // verifying is slow, and other tests cover it
 		}
-		if got, err := trust.Open(data); err == nil && string(got.Statement) != statement {
-			t.Errorf("a statement that nobody signed: %q", got.Statement)
-		}
+		got, err := trust.Open(data)
+		check.That(t, err != nil || string(got.Statement) == statement, "a statement that nobody signed: %q", got.Statement)
 	})
 }
 

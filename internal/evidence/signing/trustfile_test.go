@@ -69,8 +69,6 @@ func TestATrustFileOfACheckoutIsNoLink(t *testing.T) {
 		filepath.Join(elsewhere, "trust.yaml"): "must be keys with values, not a single value",
 	} {
 		_, err := ReadTrusted(path)
-		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "ghp_token") {
-			t.Errorf("%s: %v", path, err)
-		}
+		check.That(t, err != nil && strings.Contains(err.Error(), want) && !strings.Contains(err.Error(), "ghp_token"), "%s: %v", path, err)
 	}
 }

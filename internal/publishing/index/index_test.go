@@ -73,10 +73,8 @@ func TestAddAndTake(t *testing.T) {
 	must.Hold(t, err == nil && found.SHA256 == r.SHA256 && found.Cell == "tool-1.1", "%+v, %v", found, err)
 	out := t.TempDir()
 	a, err := x.Take(t.Context(), found, out, all)
-	if err != nil || a.SHA256 != r.SHA256 || read(t, a.Path) != "wheel" ||
-		read(t, out, r.Filename+".attestations", "provenance.sigstore.json") != "provenance of wheel" {
-		t.Errorf("%+v, %v", a, err)
-	}
+	check.That(t, err == nil && a.SHA256 == r.SHA256 && read(t, a.Path) == "wheel" && read(t, out, r.Filename+".attestations", "provenance.sigstore.json") == "provenance of wheel",
+		"%+v, %v", a, err)
 	page := read(t, dir, "simple", "tool", "index.html")
 	for _, want := range []string{`href="../../files/tool/tool-1.1%2Bcuda13.0-py3-none-any.whl#sha256=` + r.SHA256, `data-requires-python="&gt;=3.9,&lt;4"`, `data-upload-time="20`} {
 		check.That(t, strings.Contains(page, want), "%q is not in\n%s", want, page)
@@ -116,9 +114,8 @@ func TestAddAgain(t *testing.T) {
 	if added, err = x.Add(t.Context(), other, nil); err != nil || !added.Existed || added.Record.Key != key(1) {
 		t.Errorf("%+v, %v", added, err)
 	}
-	if text := read(t, dir, "files", "tool", r.Filename+".attestations", "provenance.sigstore.json"); text != "provenance of wheel" {
-		t.Errorf("the provenance was replaced: %s", text)
-	}
+	text := read(t, dir, "files", "tool", r.Filename+".attestations", "provenance.sigstore.json")
+	check.That(t, text == "provenance of wheel", "the provenance was replaced: %s", text)
 	// Add refuses other bytes and changes nothing.
 	pages := read(t, dir, "index.json")
 	_, err = x.Add(t.Context(), publication(t, 1, "other"), nil)
@@ -145,9 +142,8 @@ func TestAddRefuses(t *testing.T) {
 			change(&p)
 			_, err := x.Add(t.Context(), p, nil)
 			must.Hold(t, err != nil && diag.CodeOf(err) == diag.Publish, "%v", err)
-			if all, err := x.List(t.Context()); err != nil || len(all) > 0 {
-				t.Errorf("%v, %v", all, err)
-			}
+			all, err := x.List(t.Context())
+			check.That(t, err == nil && len(all) == 0, "%v, %v", all, err)
 			_, err = os.Stat(filepath.Join(dir, "index.json"))
 			check.That(t, errors.Is(err, fs.ErrNotExist), "a page was written")
 		})
@@ -170,9 +166,8 @@ func TestHostileRecords(t *testing.T) {
 		"no digest":     strings.Replace(good, r.SHA256, "x", 1),
 	} {
 		must.Succeed(t, os.WriteFile(path, []byte(text), 0o600))
-		if all, err := x.List(t.Context()); err == nil || len(all) > 0 {
-			t.Errorf("%s: %v, %v", name, all, err)
-		}
+		all, err := x.List(t.Context())
+		check.That(t, err != nil && len(all) == 0, "%s: %v, %v", name, all, err)
 	}
 	r.Beside = append(r.Beside, index.File{Path: "../../../etc/passwd", SHA256: key(1)})
 	_, err := x.Take(t.Context(), r, t.TempDir(), all)
@@ -253,9 +248,8 @@ func TestReadingMakesNothing(t *testing.T) {
 	x := index.Open(dir)
 	_, err := x.Find(t.Context(), key(1))
 	check.That(t, errors.Is(err, fs.ErrNotExist), "%v", err)
-	if all, err := x.List(t.Context()); err != nil || len(all) > 0 {
-		t.Errorf("%v, %v", all, err)
-	}
+	all, err := x.List(t.Context())
+	check.That(t, err == nil && len(all) == 0, "%v, %v", all, err)
 	_, err = os.Stat(dir)
 	check.That(t, errors.Is(err, fs.ErrNotExist), "made by reading: %v", err)
 	add(t, x, publication(t, 1, "wheel"))

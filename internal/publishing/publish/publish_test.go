@@ -232,7 +232,6 @@ func TestPullIsVerified(t *testing.T) {
 	check.That(t, diag.CodeOf(err) == diag.Publish && strings.Contains(err.Error(), "does not verify"), "%v", err)
 	_, err = place.Find(t.Context(), b.Entry.Key())
 	check.That(t, diag.CodeOf(err) == diag.Usage, "it is left: %v", err)
-	if r, err := place.Put(t.Context(), b, "candidate", taken); err != nil || !slices.Equal(r.Checked, []string{"pull and verify"}) {
-		t.Errorf("%+v, %v", r, err)
-	}
+	r, err := place.Put(t.Context(), b, "candidate", taken)
+	check.That(t, err == nil && slices.Equal(r.Checked, []string{"pull and verify"}), "%+v, %v", r, err)
 }

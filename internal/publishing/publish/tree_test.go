@@ -56,9 +56,8 @@ func TestTreesAreInNoPythonIndex(t *testing.T) {
 	} {
 		page, err := os.ReadFile(filepath.Join(dir, name))
 		text := strings.ReplaceAll(strings.ReplaceAll(string(page), "&#43;", "+"), "&#39;", "'")
-		if err != nil || !strings.Contains(text, want) || strings.Contains(text, "gpt-sovits/\"") || strings.Contains(text, "pip install") {
-			t.Errorf("%s: %v\n%s", name, err, text)
-		}
+		check.That(t, err == nil && strings.Contains(text, want) && !strings.Contains(text, "gpt-sovits/\"") && !strings.Contains(text, "pip install"),
+			"%s: %v\n%s", name, err, text)
 	}
 	_, err = Server{Server: &upload.Server{URL: "https://example.com/"}}.Put(t.Context(), b, "candidate", nil)
 	check.That(t, diag.CodeOf(err) == diag.Publish && strings.Contains(err.Error(), "an upload server accepts only Python packages"),

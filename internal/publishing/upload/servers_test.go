@@ -185,9 +185,8 @@ func TestRealServers(t *testing.T) {
 			t.Logf("wrong password: %v", err)
 			t.Setenv("UV_PUBLISH_PASSWORD", secret)
 			for _, want := range []bool{false, true} {
-				if existed, err := s.Upload(t.Context(), w); existed != want || err != nil {
-					t.Fatalf("%v, %v", existed, err)
-				}
+				existed, err := s.Upload(t.Context(), w)
+				must.Hold(t, existed == want && err == nil, "%v, %v", existed, err)
 			}
 			if existed, err := open(t, address+"?simple="+c.simple, uv.Publish).Upload(t.Context(), w); !existed || err != nil {
 				t.Errorf("with the index named: %v, %v", existed, err)

@@ -15,15 +15,15 @@ import (
 
 	"builder/internal/base/diag"
 	"builder/test/kit/check"
+	"builder/test/kit/must"
 )
 
 func TestUploadTwiceIsOnce(t *testing.T) {
 	f := newFake(t)
 	s, w := open(t, Prefix+f.URL, f.send), wheelWith(t, "a = 1\n")
 	for _, want := range []bool{false, true} {
-		if existed, err := s.Upload(t.Context(), w); existed != want || err != nil {
-			t.Fatalf("%v, %v", existed, err)
-		}
+		existed, err := s.Upload(t.Context(), w)
+		must.Hold(t, existed == want && err == nil, "%v, %v", existed, err)
 	}
 	check.That(t, f.sent == 1 && f.files[demo] == w.SHA256, "sent %d times, %v", f.sent, f.files)
 }
@@ -122,9 +122,8 @@ func TestRedirectsCarryNoCredentials(t *testing.T) {
 		return n == 1
 	}
 	// An index that redirects an unknown project to another server lacks the project.
-	if existed, err := open(t, f.URL+"?simple=/simple/", f.send).Upload(t.Context(), wheelWith(t, "a = 1\n")); existed || err != nil || len(seen) != 0 {
-		t.Errorf("%v, %v, the other server was asked %d times", existed, err, len(seen))
-	}
+	existed, err := open(t, f.URL+"?simple=/simple/", f.send).Upload(t.Context(), wheelWith(t, "a = 1\n"))
+	check.That(t, !existed && err == nil && len(seen) == 0, "%v, %v, the other server was asked %d times", existed, err, len(seen))
 	_, _ = open(t, f.URL+"?simple="+other.URL, f.send).Upload(t.Context(), wheelWith(t, "a = 1\n"))
 	check.That(t, len(seen) != 0 && strings.Join(seen, "") == "", "an index of another origin sees %q", seen)
 	check.That(t, len(f.auth) != 0 && f.auth[0] == "Basic YW5uOmdlaGVpbS00NzEx", "the server itself sees %q", f.auth)
@@ -183,9 +182,8 @@ func TestServersThatAreNotReached(t *testing.T) {
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	for address, says := range map[string]string{stopped.URL: "connection refused", server.URL: "failed to verify certificate"} {
 		_, err := open(t, address, f.send).Upload(t.Context(), wheelWith(t, "a = 1\n"))
-		if diag.CodeOf(err) != diag.Publish || !strings.Contains(err.Error(), says) || !strings.Contains(diag.All(err)[0].Hint, "SSL_CERT_FILE") || f.sent != 0 {
-			t.Errorf("%v", err)
-		}
+		check.That(t, diag.CodeOf(err) == diag.Publish && strings.Contains(err.Error(), says) && strings.Contains(diag.All(err)[0].Hint, "SSL_CERT_FILE") && f.sent == 0,
+			"%v", err)
 	}
 }
 
@@ -213,9 +211,8 @@ func TestAddresses(t *testing.T) {
 	} {
 		s, err := Open(text, false, nil)
 		if err != nil {
-			if !strings.Contains(err.Error(), want) || strings.Contains(err.Error()+diag.All(err)[0].Hint, secret) || diag.CodeOf(err) != diag.Usage {
-				t.Errorf("%s: %v", text, err)
-			}
+			check.That(t, strings.Contains(err.Error(), want) && !strings.Contains(err.Error()+diag.All(err)[0].Hint, secret) && diag.CodeOf(err) == diag.Usage,
+				"%s: %v", text, err)
 			continue
 		}
 		got := s.URL
