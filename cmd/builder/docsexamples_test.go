@@ -58,14 +58,12 @@ func TestWorkflowsOfPages(t *testing.T) {
 				}
 			}
 			for input := range job.With {
-				if _, known := called.On.Call.Inputs[input]; !known {
-					t.Errorf("%s: %s: %s has no input %s", file, name, job.Uses, input)
-				}
+				_, known := called.On.Call.Inputs[input]
+				check.That(t, known, "%s: %s: %s has no input %s", file, name, job.Uses, input)
 			}
 			for secret := range job.Secrets {
-				if _, known := called.On.Call.Secrets[secret]; !known {
-					t.Errorf("%s: %s: %s has no secret %s", file, name, job.Uses, secret)
-				}
+				_, known := called.On.Call.Secrets[secret]
+				check.That(t, known, "%s: %s: %s has no secret %s", file, name, job.Uses, secret)
 			}
 			if cells := job.With["cells"]; cells != "" {
 				calls++
@@ -116,9 +114,8 @@ func TestPipelineOfPages(t *testing.T) {
 	host.Dir = filepath.Join(host.Dir, "examples") // the directory of site
 	print := func(line string) {
 		t.Helper()
-		if printed, code, err := host.Do(t.Context(), line); code != 0 || err != nil {
-			t.Fatalf("%s: %d, %v\n%s", line, code, err, printed)
-		}
+		printed, code, err := host.Do(t.Context(), line)
+		must.Hold(t, code == 0 && err == nil, "%s: %d, %v\n%s", line, code, err, printed)
 	}
 	print(strings.NewReplacer("$CI_NODE_INDEX", "1", "$CI_NODE_TOTAL", "1").Replace(pipeline.Cells.Script[0]))
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", pipeline.Cells.Script[1])
@@ -127,9 +124,8 @@ func TestPipelineOfPages(t *testing.T) {
 		t.Fatalf("%v: %s", err, said)
 	}
 	commands, err := os.ReadFile(filepath.Join(host.Dir, "part.sh"))
-	if err != nil || strings.Count(string(commands), "builder run 'dotprod' '--recipes' 'site' ") != 3 || !strings.HasSuffix(string(commands), "\nexit $failed\n") {
-		t.Errorf("%v: %s", err, commands)
-	}
+	check.That(t, err == nil && strings.Count(string(commands), "builder run 'dotprod' '--recipes' 'site' ") == 3 && strings.HasSuffix(string(commands), "\nexit $failed\n"),
+		"%v: %s", err, commands)
 }
 
 // parses fails the test if the program cannot parse the command.

@@ -34,9 +34,8 @@ func understood(t *testing.T, host docscript.Host, path string) {
 			if !callsBuilder.MatchString(c.Text) {
 				continue
 			}
-			if printed, code, err := host.Do(t.Context(), c.Text); code != 0 || err != nil {
-				t.Errorf("%s:%d: %s: exit code %d, %v\n%s", path, c.Line, c.Text, code, err, printed)
-			}
+			printed, code, err := host.Do(t.Context(), c.Text)
+			check.That(t, code == 0 && err == nil, "%s:%d: %s: exit code %d, %v\n%s", path, c.Line, c.Text, code, err, printed)
 		}
 	}
 }

@@ -23,9 +23,8 @@ func TestInterrupted(t *testing.T) {
 			"run %v: %+v, %+v", run, all[0], all[1])
 	}
 	mirror := diag.Errorf(diag.Fetch, "resolving packages: %s", "context canceled").WithHint("name other mirrors")
-	if all := diag.All(interrupted(mirror, signal, false)); all[0].Hint != "" {
-		t.Errorf("%+v", all)
-	}
+	all := diag.All(interrupted(mirror, signal, false))
+	check.That(t, all[0].Hint == "", "%+v", all)
 	if all := diag.All(interrupted(signal, signal, true)); len(all) != 1 || !strings.HasPrefix(all[0].Hint, "give the same command again") {
 		t.Errorf("%+v", all)
 	}

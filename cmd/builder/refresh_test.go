@@ -53,9 +53,8 @@ fi`, underTest()),
 		cmd := exec.Command("bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", blockOf(t, string(workflow), step))
 		cmd.Dir = checkout
 		cmd.Env = append(readerEnv(temp, tools+":/usr/bin:/bin"), "RUNNER_TEMP="+temp, "BASE=main", "SITE="+site, "GITHUB_STEP_SUMMARY="+filepath.Join(temp, "summary"))
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("%s: %v\n%s", step, err, out)
-		}
+		out, err := cmd.CombinedOutput()
+		must.Hold(t, err == nil, "%s: %v\n%s", step, err, out)
 	}
 	for _, lock := range []string{"recipes/horovod.lock.json", "recipes/openrlhf.lock.json"} {
 		before, err1 := os.ReadFile(filepath.Join(repositoryRoot, lock))
@@ -69,9 +68,8 @@ fi`, underTest()),
 		filepath.Join(temp, "locks", "horovod", "requirements.txt"):  "\nhorovod==0.28.1\n",
 		filepath.Join(temp, "locks", "openrlhf", "requirements.txt"): "==",
 	} {
-		if text, err := os.ReadFile(file); err != nil || !strings.Contains(string(text), want) {
-			t.Errorf("%s lacks %q, %v:\n%s", file, want, err, text)
-		}
+		text, err := os.ReadFile(file)
+		check.That(t, err == nil && strings.Contains(string(text), want), "%s lacks %q, %v:\n%s", file, want, err, text)
 	}
 }
 

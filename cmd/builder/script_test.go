@@ -42,6 +42,7 @@ import (
 	"builder/internal/plan/matrix"
 	"builder/internal/plan/recipe"
 	"builder/internal/view/report"
+	"builder/test/kit/check"
 	"builder/test/kit/golden"
 	"builder/test/kit/guesttest"
 	"builder/test/kit/ocitest"
@@ -471,12 +472,10 @@ func TestHelp(t *testing.T) {
 			words := append(slices.Clone(path), command.Name)
 			var stdout, stderr bytes.Buffer
 			args := append(slices.Clone(words), "--help")
-			if err := wired(args, &stdout, &stderr).RunContext(t.Context(), args); err != nil || stderr.Len() > 0 {
-				t.Errorf("%s --help: %v, stderr %q", strings.Join(words, " "), err, stderr.String())
-			}
-			if command.Usage == "" || !strings.Contains(stdout.String(), command.Usage) {
-				t.Errorf("%s --help does not say what it is for", strings.Join(words, " "))
-			}
+			err := wired(args, &stdout, &stderr).RunContext(t.Context(), args)
+			check.That(t, err == nil && stderr.Len() <= 0, "%s --help: %v, stderr %q", strings.Join(words, " "), err, stderr.String())
+			check.That(t, command.Usage != "" && strings.Contains(stdout.String(), command.Usage),
+				"%s --help does not say what it is for", strings.Join(words, " "))
 			for _, f := range command.Flags {
 				usage := f.(cli.DocGenerationFlag).GetUsage()
 				if usage == "" || !strings.Contains(stdout.String(), "--"+f.Names()[0]) {
@@ -500,9 +499,8 @@ func TestResultThatCannotBeWritten(t *testing.T) {
 	} {
 		var stderr bytes.Buffer
 		code := Main(append([]string{"builder"}, args...), fullDisk{}, &stderr)
-		if code != int(diag.Unexpected) || strings.Count(stderr.String(), "no space left") != 1 {
-			t.Errorf("builder %s: exit code %d, stderr %q", strings.Join(args, " "), code, stderr.String())
-		}
+		check.That(t, code == int(diag.Unexpected) && strings.Count(stderr.String(), "no space left") == 1,
+			"builder %s: exit code %d, stderr %q", strings.Join(args, " "), code, stderr.String())
 	}
 }
 

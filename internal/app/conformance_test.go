@@ -181,9 +181,8 @@ func install(t *testing.T) validators {
 		{"python3", "-m", "pip", "--python", dir, "install", "--quiet", "--require-hashes", "--no-deps", "-r", requirements},
 		{"go", "build", "-C", conformance, "-o", filepath.Join(v.bin, "conformance"), "."},
 	} {
-		if out, err := exec.CommandContext(t.Context(), line[0], line[1:]...).CombinedOutput(); err != nil {
-			t.Fatalf("%q: %v\n%s", line, err, out)
-		}
+		out, err := exec.CommandContext(t.Context(), line[0], line[1:]...).CombinedOutput()
+		must.Hold(t, err == nil, "%q: %v\n%s", line, err, out)
 	}
 	return v
 }
@@ -208,9 +207,8 @@ func (v validators) authority(t *testing.T) (address, chain string) {
 func (v validators) roots(t *testing.T, chain string, ca ...string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "trusted_root.json")
-	if out, ok := v.run(t, "conformance", append([]string{"roots", file, chain}, ca...)...); !ok {
-		t.Fatal(out)
-	}
+	out, ok := v.run(t, "conformance", append([]string{"roots", file, chain}, ca...)...)
+	must.Hold(t, ok, "%v", out)
 	return file
 }
 
@@ -316,15 +314,13 @@ func (v validators) refuses(t *testing.T, key signing.Key, e lock.Entry, path, p
 		"an unknown relationship": {"pyspdxtools", "-i", changed(`"GENERATED_FROM"`, `"MADE_FROM"`)},
 		"suppliers are missing":   {"sbomcheck", "-s", "spdx2", "-c", "ntia", changed(`"supplier"`, `"comment2"`)},
 	} {
-		if out, ok := v.run(t, line[0], line[1:]...); ok {
-			t.Errorf("%s: %q accepts:\n%s", what, line, out)
-		}
+		out, ok := v.run(t, line[0], line[1:]...)
+		check.That(t, !ok, "%s: %q accepts:\n%s", what, line, out)
 	}
 	other := sealedCell(t, key, e)
 	must.Succeed(t, os.WriteFile(other, []byte("other bytes"), 0o600))
-	if out, ok := v.run(t, "conformance", public, other); ok || !strings.Contains(out, "cosign: ") {
-		t.Errorf("other bytes: %s", out)
-	}
+	out, ok := v.run(t, "conformance", public, other)
+	check.That(t, !ok && strings.Contains(out, "cosign: "), "other bytes: %s", out)
 	_, stranger := newKey(t)
 	if out, ok := v.run(t, "conformance", stranger, path); ok || !strings.Contains(out, "cosign: ") {
 		t.Errorf("another key: %s", out)

@@ -19,6 +19,7 @@ import (
 	"builder/internal/files/artifact"
 	"builder/internal/plan/matrix"
 	"builder/internal/view/report"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -144,9 +145,8 @@ func TestForgedHome(t *testing.T) {
 			}
 			key, err := s.Keys.Signing()
 			must.Succeed(t, err)
-			if _, checks := attest.Verify(wheel, signing.Trust{Keys: []signing.PublicKey{key.Public()}, Now: time.Now()}, attest.Candidate); !attest.Passed(checks) {
-				t.Errorf("by the victim's key alone: %+v", checks)
-			}
+			_, checks := attest.Verify(wheel, signing.Trust{Keys: []signing.PublicKey{key.Public()}, Now: time.Now()}, attest.Candidate)
+			check.That(t, attest.Passed(checks), "by the victim's key alone: %+v", checks)
 		})
 	}
 }

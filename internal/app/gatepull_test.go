@@ -38,9 +38,8 @@ func TestGateByDigest(t *testing.T) {
 			must.Succeed(t, signing.NewKeyFile(judges.Keys.Key))
 			refused := func(says string, r judge.GateRequest) {
 				t.Helper()
-				if report, err := judge.Judge(t.Context(), *judges, r); err == nil || !strings.Contains(err.Error(), says) {
-					t.Errorf("want %q, got %+v, %v", says, report, err)
-				}
+				report, err := judge.Judge(t.Context(), *judges, r)
+				check.That(t, err != nil && strings.Contains(err.Error(), says), "want %q, got %+v, %v", says, report, err)
 			}
 			refused("an untrusted key signed it", judge.GateRequest{Paths: []string{address}})
 			judges.Keys.Trust = []string{signing.PublicOf(filepath.Join(builds.Keys.Home, "key.pem"))}
@@ -64,9 +63,8 @@ func TestGateByDigest(t *testing.T) {
 			before := len(report.Artifacts[0].Attached) + len(report.Artifacts[0].Verdicts)
 			_, err = take(both[0])
 			check.That(t, diag.CodeOf(err) == diag.Gate, "without trust in the judge: %v", err)
-			if b, err := take(both...); err != nil || len(b.Said) == 0 || before == 0 {
-				t.Errorf("%+v, %v", b, err)
-			}
+			b, err := take(both...)
+			check.That(t, err == nil && len(b.Said) != 0 && before != 0, "%+v, %v", b, err)
 
 			// A refusal stays until the gate passes again.
 			wrong, err := inspect.ParseExpectations([]string{"framework=torch"})
@@ -103,9 +101,8 @@ func TestGateKeepsRefusedVerdicts(t *testing.T) {
 	t.Chdir(t.TempDir())
 	closed.Store(true)
 	_, err := judge.Judge(t.Context(), *s, judge.GateRequest{Paths: []string{address}, Attach: true})
-	if err == nil || !strings.Contains(err.Error(), "403") || !strings.Contains(err.Error(), "the cell with the verdicts is kept: gated-") {
-		t.Fatal(err)
-	}
+	must.Hold(t, err != nil && strings.Contains(err.Error(), "403") && strings.Contains(err.Error(), "the cell with the verdicts is kept: gated-"),
+		"%v", err)
 	kept, err := filepath.Glob("gated-*/*.whl")
 	must.Hold(t, err == nil && len(kept) == 1, "%v %v", kept, err)
 	closed.Store(false)

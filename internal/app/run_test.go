@@ -195,12 +195,10 @@ func TestRun(t *testing.T) {
 	}
 	record := filepath.Join(t.TempDir(), proven.Name)
 	checked, err := judge.Verify(t.Context(), *s, judge.VerifyRequest{Paths: []string{filepath.Join(out, "tiny-1.0")}, Policy: attest.Candidate, Rebuild: true, Attach: true, Record: record})
-	if err != nil || len(checked.Artifacts) != 1 || checked.Artifacts[0].Key != cell.Key || !attest.Passed(checked.Artifacts[0].Checks) {
-		t.Errorf("the signed wheel does not verify: %+v, %v", checked, err)
-	}
-	if text, err := os.ReadFile(record); err != nil || !strings.Contains(string(text), `"rebuilt": true`) {
-		t.Errorf("the record lacks the second build: %s, %v", text, err)
-	}
+	check.That(t, err == nil && len(checked.Artifacts) == 1 && checked.Artifacts[0].Key == cell.Key && attest.Passed(checked.Artifacts[0].Checks),
+		"the signed wheel does not verify: %+v, %v", checked, err)
+	text, err := os.ReadFile(record)
+	check.That(t, err == nil && strings.Contains(string(text), `"rebuilt": true`), "the record lacks the second build: %s, %v", text, err)
 
 	again, err := build.Run(t.Context(), *s, build.RunRequest{Selection: of, Accept: []string{"all"}, Out: out})
 	check.That(t, err == nil && again.Cells[0].From == report.Store && engine.n == 1,
@@ -250,9 +248,8 @@ func TestRunThatAGateRefuses(t *testing.T) {
 	}
 	_, err := os.Stat(filepath.Join(out, "tiny-1.0", "rejected", "tiny-1.0-py3-none-any.whl"))
 	check.That(t, err == nil, "%v", err)
-	if found, err := filepath.Glob(filepath.Join(out, "tiny-1.0", "*"+".attestations")); err != nil || len(found) > 0 {
-		t.Errorf("%v is signed, %v", found, err)
-	}
+	found, err := filepath.Glob(filepath.Join(out, "tiny-1.0", "*"+".attestations"))
+	check.That(t, err == nil && len(found) == 0, "%v is signed, %v", found, err)
 }
 
 // A file missing from the store ends an offline run.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -23,9 +24,8 @@ func compilerCache(b *tool) {
 	b.want(0, "run", "kiwisolver", "--recipes", failing, "--ccache", "--out", out)
 	cell := b.runJSON(out).Cells[0]
 	statements := cell.Artifacts[0].Path + ".attestations"
-	if had, hits := madeWith(b.t, statements); had == "" || hits != `{"hits":7,"misses":0}` {
-		b.t.Errorf("the provenance says ccache %q, %q", had, hits)
-	}
+	had, hits := madeWith(b.t, statements)
+	check.That(b.t, had != "" && hits == `{"hits":7,"misses":0}`, "the provenance says ccache %q, %q", had, hits)
 	dir := filepath.Join(out, cell.ID)
 	r := b.want(6, "verify", dir)
 	contains(b.t, r.stdout+r.stderr, "no second build without one has the same bytes")

@@ -88,8 +88,7 @@ func TestPagesOfTheStory(t *testing.T) {
 		names = append(names, filepath.Base(path))
 		commands += len(shown(t, path))
 	}
-	if want := []string{"gates.md", "horovod-rocm.md", "publish.md", "when-it-fails.md", "neighbours.md", "offline.md", "publishing.md", "trust.md", "writing-a-recipe.md"}; !slices.Equal(names, want) {
-		t.Errorf("got %v, want %v", names, want)
-	}
+	want = []string{"gates.md", "horovod-rocm.md", "publish.md", "when-it-fails.md", "neighbours.md", "offline.md", "publishing.md", "trust.md", "writing-a-recipe.md"}
+	check.That(t, slices.Equal(names, want), "got %v, want %v", names, want)
 	check.That(t, commands >= 20, "only %d commands were found", commands)
 }

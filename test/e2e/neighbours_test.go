@@ -12,9 +12,7 @@ import (
 func neighbours(b *tool) {
 	b.want(0, "run", "ray", "--version", "2.12.0", "--rocm", "6.1", "--locked", "--rebuild", "--out", "out-ray")
 	cell := b.runJSON("out-ray").Cells[0]
-	if name := filepath.Base(cell.Artifacts[0].Path); name != "ray-2.12.0+rocm6.1.cudavis-cp311-cp311-manylinux2014_x86_64.whl" {
-		b.t.Errorf("the wheel is called %s", name)
-	}
+	check.Same(b.t, "the wheel is called", "ray-2.12.0+rocm6.1.cudavis-cp311-cp311-manylinux2014_x86_64.whl", filepath.Base(cell.Artifacts[0].Path))
 	contains(b.t, b.evidence(cell.Verdicts),
 		"visible-devices: it reports gpus=2 ids=0 1 set=CUDA_VISIBLE_DEVICES", "upstream's release reports gpus=2 ids=0 1 set=ROCR_VISIBLE_DEVICES",
 		"import ray", "RECORD complete")

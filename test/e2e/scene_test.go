@@ -256,9 +256,8 @@ func (s *scene) trueReport() {
 		return // no run has started
 	}
 	var f runFile
-	if err := json.Unmarshal(data, &f); err != nil {
-		s.t.Errorf("run.json is half: %v", err)
-	}
+	err = json.Unmarshal(data, &f)
+	check.That(s.t, err == nil, "run.json is half: %v", err)
 	for _, c := range f.Cells {
 		for _, v := range c.Verdicts {
 			check.That(s.t, v.Status == "pass" && v.Evidence != "", "%s: a verdict that nobody reached: %+v", c.ID, v)
@@ -311,9 +310,8 @@ func (b *tool) damage(dir string, chosen func(path string) bool) {
 		f, err := os.OpenFile(path, os.O_WRONLY, 0)
 		must.Succeed(b.t, err)
 		defer f.Close()
-		if _, err := f.WriteAt(bytes.Repeat([]byte{0xA5}, int(min(info.Size(), 4096))), info.Size()/2); err != nil {
-			b.t.Fatal(err)
-		}
+		_, err = f.WriteAt(bytes.Repeat([]byte{0xA5}, int(min(info.Size(), 4096))), info.Size()/2)
+		must.Succeed(b.t, err)
 		n++
 		return nil
 	})

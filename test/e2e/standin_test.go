@@ -90,9 +90,8 @@ func (b *tool) pushed(root, repository, tag string) string {
 	packed, err := ocidigest.FromReader(f)
 	info, err2 := f.Stat()
 	must.Succeed(b.t, err, err2)
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		b.t.Fatal(err)
-	}
+	_, err = f.Seek(0, io.SeekStart)
+	must.Succeed(b.t, err)
 	config := encoded(b.t, ocispec.Image{
 		Platform: ocispec.Platform{Architecture: "amd64", OS: "linux"},
 		RootFS:   ocispec.RootFS{Type: "layers", DiffIDs: []ocidigest.Digest{plain}},

@@ -18,6 +18,8 @@ import (
 	"builder/internal/plan/recipe"
 	"builder/internal/plan/version"
 	"builder/recipes"
+	"builder/test/kit/check"
+	"builder/test/kit/must"
 )
 
 // renovate is the part of renovate.json that our own managers need.
@@ -37,9 +39,7 @@ type renovate struct {
 func readRenovate(t *testing.T) renovate {
 	t.Helper()
 	data, err := os.ReadFile("renovate.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var r renovate
 	if err := json.Unmarshal(data, &r); err != nil || len(r.CustomManagers) != 2 {
 		t.Fatalf("renovate.json has %d managers of its own, want that of recipes and that of images: %v", len(r.CustomManagers), err)
@@ -53,9 +53,7 @@ func managed(t *testing.T, patterns []string) []string {
 	var names []string
 	for _, folder := range []string{"recipes", "images", "profiles"} {
 		files, err := filepath.Glob(folder + "/*")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		for _, file := range files {
 			for _, p := range patterns {
 				if regexp.MustCompile(strings.Trim(p, "/")).MatchString(file) {
@@ -88,12 +86,9 @@ func TestRenovateReadsRecipes(t *testing.T) {
 	manager := readRenovate(t).CustomManagers[0]
 	match := regexp.MustCompile(manager.MatchStrings[0])
 	all, err := recipe.Load(recipes.FS, "recipes", gate.Promises())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if files := managed(t, manager.ManagerFilePatterns); len(files) != len(all) {
-		t.Errorf("the manager reads %v of %d recipes", files, len(all))
-	}
+	must.Succeed(t, err)
+	files := managed(t, manager.ManagerFilePatterns)
+	check.That(t, len(files) == len(all), "the manager reads %v of %d recipes", files, len(all))
 	upstreams := map[string]string{}
 	for _, r := range all {
 		maps.Copy(upstreams, upstreamsOf(r))
@@ -101,9 +96,7 @@ func TestRenovateReadsRecipes(t *testing.T) {
 	for _, r := range all {
 		file := "recipes/" + r.Name + ".yaml"
 		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		read := map[string]string{} // axis to its upstream
 		for _, at := range axisLine.FindAllStringSubmatchIndex(string(text), -1) {
 			axis := string(text[at[2]:at[3]])
@@ -127,9 +120,7 @@ func TestRenovateReadsRecipes(t *testing.T) {
 				t.Errorf("%s: a new %s leads to %v", file, axis, after.Values)
 			}
 		}
-		if comments := strings.Count(string(text), "# renovate: "); comments != len(read) {
-			t.Errorf("%s: Renovate reads %d of %d comments", file, len(read), comments)
-		}
+		check.Same(t, fmt.Sprintf("%s: Renovate reads %d of", file, len(read)), len(read), strings.Count(string(text), "# renovate: "))
 		for _, a := range r.Axes {
 			if want := upstreams[r.Name+" "+a.Name]; want != "" && read[a.Name] != want {
 				t.Errorf("%s: Renovate asks %q for %s, and the recipe takes it from %q", file, read[a.Name], a.Name, want)
@@ -196,9 +187,7 @@ func TestRenovateReadsTags(t *testing.T) {
 	atRoot(t)
 	config := readRenovate(t)
 	all, err := recipe.Load(recipes.FS, "recipes", gate.Promises())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	tags := 0
 	for _, r := range all {
 		axis, _ := r.Axis("version")
@@ -221,15 +210,11 @@ func TestRenovateReadsTags(t *testing.T) {
 						value = tag
 					}
 				}
-				if value != v {
-					t.Errorf("Renovate reads %q from the tag %s of %s", value, tag, project)
-				}
+				check.That(t, value == v, "Renovate reads %q from the tag %s of %s", value, tag, project)
 			}
 		}
 	}
-	if tags < 20 {
-		t.Errorf("only %d tags were compared", tags)
-	}
+	check.That(t, tags >= 20, "only %d tags were compared", tags)
 }
 
 // TestRenovateReadsImages: Renovate finds the registry, the tag and the digest of each
@@ -241,9 +226,7 @@ func TestRenovateReadsImages(t *testing.T) {
 	var read, want []string
 	for _, file := range managed(t, manager.ManagerFilePatterns) {
 		text, err := os.ReadFile(file)
-		if err != nil || path.Dir(file) != "images" {
-			t.Fatalf("%s: %v", file, err)
-		}
+		must.Hold(t, err == nil && path.Dir(file) == "images", "%s: %v", file, err)
 		for _, outer := range entry.FindAllStringSubmatch(string(text), -1) {
 			for _, inner := range row.FindAllStringSubmatch(outer[0], -1) {
 				g := namedGroups(entry, outer)
@@ -253,9 +236,7 @@ func TestRenovateReadsImages(t *testing.T) {
 		}
 	}
 	all, err := image.Load(images.FS, "images")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, img := range all {
 		if img.Digest != "" {
 			want = append(want, img.Registry+"@"+img.Digest)
@@ -263,7 +244,6 @@ func TestRenovateReadsImages(t *testing.T) {
 	}
 	slices.Sort(read)
 	slices.Sort(want)
-	if !slices.Equal(read, want) || len(want) < 20 {
-		t.Errorf("Renovate reads\n%s\nand the images are\n%s", strings.Join(read, "\n"), strings.Join(want, "\n"))
-	}
+	check.That(t, slices.Equal(read, want) && len(want) >= 20,
+		"Renovate reads\n%s\nand the images are\n%s", strings.Join(read, "\n"), strings.Join(want, "\n"))
 }

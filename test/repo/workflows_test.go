@@ -66,9 +66,8 @@ func TestARealCellIsBuilt(t *testing.T) {
 	atRoot(t)
 	text, err := os.ReadFile(filepath.Join(".github", "workflows", "ci.yml"))
 	must.Succeed(t, err)
-	if call := "    uses: ./.github/workflows/build.yml\n    permissions:\n      contents: read\n    with:\n      cells: horovod --rocm 5.7\n"; !strings.Contains(string(text), call) {
-		t.Errorf("ci.yml does not call build.yml:\n%s", text)
-	}
+	call := "    uses: ./.github/workflows/build.yml\n    permissions:\n      contents: read\n    with:\n      cells: horovod --rocm 5.7\n"
+	check.That(t, strings.Contains(string(text), call), "ci.yml does not call build.yml:\n%s", text)
 }
 
 var runKey = regexp.MustCompile(`^(\s*(?:- )?)run:`)
@@ -183,8 +182,7 @@ func TestEveryInputIsExplained(t *testing.T) {
 		check.That(t, strings.Contains(string(page), "`"+m[1]+"`"), "docs/actions.md does not explain the input %s of the action", m[1])
 	}
 	for name := range w.On.Dispatch.Inputs {
-		if _, known := w.On.Call.Inputs[name]; !known {
-			t.Errorf("a person can give %s, and a workflow that calls cannot", name)
-		}
+		_, known := w.On.Call.Inputs[name]
+		check.That(t, known, "a person can give %s, and a workflow that calls cannot", name)
 	}
 }

@@ -40,9 +40,8 @@ func TestHomeIsClosed(t *testing.T) {
 			var said string
 			got, err := home.Closed(func(format string, args ...any) { said += fmt.Sprintf(format, args...) })
 			if c.fault != "" {
-				if diag.CodeOf(err) != diag.Usage || !strings.Contains(err.Error(), c.fault) || !strings.Contains(diag.All(err)[0].Hint, "BUILDER_HOME=DIR") {
-					t.Errorf("got %v", err)
-				}
+				check.That(t, diag.CodeOf(err) == diag.Usage && strings.Contains(err.Error(), c.fault) && strings.Contains(diag.All(err)[0].Hint, "BUILDER_HOME=DIR"),
+					"got %v", err)
 				return
 			}
 			check.That(t, err == nil && got == dir && c.mended == strings.Contains(said, "closed "+dir),

@@ -70,9 +70,8 @@ esac`)
 			ran, _ := os.ReadFile(filepath.Join(bin, "ran"))
 			switch {
 			case name == "a wrong file":
-				if diag.CodeOf(err) != diag.Fetch || there || ran != nil || !strings.Contains(firstHint(err), "the digest of BUILDER_ENGINE_IMAGE") {
-					t.Errorf("%v, %v; started with %s", there, err, ran)
-				}
+				check.That(t, diag.CodeOf(err) == diag.Fetch && !there && ran == nil && strings.Contains(firstHint(err), "the digest of BUILDER_ENGINE_IMAGE"),
+					"%v, %v; started with %s", there, err, ran)
 			case c.image != "":
 				if err != nil || !there || !strings.HasPrefix(address, "container+docker://builder-engine-") || !strings.Contains(string(ran), c.image+" --oci-worker-gc-keepstorage 1000,2000,10000") {
 					t.Errorf("%q, %v, %v; started with %s", address, there, err, ran)

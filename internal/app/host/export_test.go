@@ -12,6 +12,7 @@ import (
 	"builder/internal/input/store"
 	"builder/internal/machine/doctor"
 	"builder/internal/plan/lock"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -33,21 +34,16 @@ func TestAnExportedImageStaysInTheStore(t *testing.T) {
 	}
 	pull := func(without bool) ([]store.Blob, error) { return pullImages(t.Context(), s, w, entries, without) }
 	s.Sources.Offline = true
-	if _, err := pull(false); diag.CodeOf(err) != diag.Fetch || ready() == nil {
-		t.Errorf("offline without the image: %v", err)
-	}
-	if left, err := pull(true); err != nil || left != nil || len(notes) != 1 {
-		t.Errorf("left out: %v, %v, %q", left, err, notes)
-	}
+	_, err = pull(false)
+	check.That(t, diag.CodeOf(err) == diag.Fetch && ready() != nil, "offline without the image: %v", err)
+	left, err := pull(true)
+	check.That(t, err == nil && left == nil && len(notes) == 1, "left out: %v, %v, %q", left, err, notes)
 	s.Sources.Offline = false
 	pulled, err := pull(false)
-	if err != nil || len(pulled) != 2 {
-		t.Fatalf("%v, %v", pulled, err)
-	}
+	must.Hold(t, err == nil && len(pulled) == 2, "%v, %v", pulled, err)
 	server.Close()
 	s.Sources.Offline = true
 	again, err := pull(false)
-	if err := errors.Join(err, ready()); err != nil || !slices.Equal(again, pulled) {
-		t.Errorf("from the store: %v, %v", again, err)
-	}
+	err = errors.Join(err, ready())
+	check.That(t, err == nil && slices.Equal(again, pulled), "from the store: %v, %v", again, err)
 }

@@ -205,9 +205,8 @@ func TestHealthy(t *testing.T) {
 		verdicts := judge(t, path)
 		check.That(t, verdict.Refusals("it", verdicts) == nil && len(verdicts) >= 4, "%s: %+v", path, verdicts)
 		i := slices.IndexFunc(verdicts, func(v verdict.Verdict) bool { return v.Gate == "env-library" })
-		if want := "NCCL is " + ncclFile + " (2.28.9 nvidia-nccl-cu13 2.28.9) for " + torchModule; i < 0 || verdicts[i].Evidence != want {
-			t.Errorf("%s: %+v, want %s", path, verdicts, want)
-		}
+		want := "NCCL is " + ncclFile + " (2.28.9 nvidia-nccl-cu13 2.28.9) for " + torchModule
+		check.That(t, i >= 0 && verdicts[i].Evidence == want, "%s: %+v, want %s", path, verdicts, want)
 	}
 	_, err := Ask(t.Context(), site)
 	check.That(t, diag.CodeOf(err) == diag.Usage, "packages without an interpreter: %v", err)
@@ -232,9 +231,8 @@ func TestTwoNCCLs(t *testing.T) {
 			check.That(t, slices.Equal(names, []string{"env-library"}) && strings.Contains(evidence, want),
 				"%q, %q is missing in %s", names, want, evidence)
 		}
-		if want := strings.ReplaceAll(remedy, "SITE", site); !strings.Contains(remedies, want) {
-			t.Errorf("%s, want %s", remedies, want)
-		}
+		want := strings.ReplaceAll(remedy, "SITE", site)
+		check.That(t, strings.Contains(remedies, want), "%s, want %s", remedies, want)
 	}
 }
 

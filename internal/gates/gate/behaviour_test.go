@@ -26,9 +26,8 @@ func TestEveryBehaviourIsAsked(t *testing.T) {
 	s.Expect.Behaviour = []recipe.Behaviour{b("right"), b("silent")}
 	judged(t, behaviour.Check(t.Context(), s), verdict.NotMeasured, "")
 	s.Expect.Behaviour = s.Expect.Behaviour[:1]
-	if v := behaviour.Check(t.Context(), s); v.Status != verdict.Pass || v.Evidence != "right: it reports a=1 b=2" {
-		t.Errorf("got %+v", v)
-	}
+	v = behaviour.Check(t.Context(), s)
+	check.That(t, v.Status == verdict.Pass && v.Evidence == "right: it reports a=1 b=2", "got %+v", v)
 }
 
 // Both containers run the recipe's script.

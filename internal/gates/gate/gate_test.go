@@ -157,9 +157,8 @@ func TestCommandsAreLogged(t *testing.T) {
 			t.Error("an import that failed passed")
 		}
 	}
-	if want := "$ imports.py horovod.tensorflow.mpi_ops 33\nwhy\n[exit 3]\n"; log.String() != want {
-		t.Errorf("the log is %q, want %q", log.String(), want)
-	}
+	want := "$ imports.py horovod.tensorflow.mpi_ops 33\nwhy\n[exit 3]\n"
+	check.That(t, log.String() == want, "the log is %q, want %q", log.String(), want)
 }
 
 func TestUnknownLauncher(t *testing.T) {
@@ -171,7 +170,5 @@ func TestUnknownLauncher(t *testing.T) {
 // judged fails the test unless a verdict has a status, and its evidence says a text.
 func judged(t *testing.T, v verdict.Verdict, want verdict.Status, says string, about ...any) {
 	t.Helper()
-	if v.Status != want || !strings.Contains(v.Evidence, says) {
-		t.Errorf("%v: want %v and %q, got %+v", about, want, says, v)
-	}
+	check.That(t, v.Status == want && strings.Contains(v.Evidence, says), "%v: want %v and %q, got %+v", about, want, says, v)
 }

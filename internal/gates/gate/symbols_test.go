@@ -80,9 +80,8 @@ func TestLibraryOfTheEnvironmentIsFound(t *testing.T) {
 	out, err := exec.Command(filepath.Join(dir, "bin", "python"), filepath.Join(dir, "resolve.py"), filepath.Join(dir, "question.json")).CombinedOutput()
 	must.Hold(t, err == nil, "%v\n%s", err, out)
 	var got resolved
-	if err := json.Unmarshal(out, &got); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	err = json.Unmarshal(out, &got)
+	must.Hold(t, err == nil, "%v\n%s", err, out)
 	check.That(t, got.Found["libown.so.1"] == 1 && got.Unloaded["libown.so.1"] == "" && got.Unloaded["libnone.so.1"] != "" &&
 		slices.Equal(got.Missing, []string{"none"}), "got %+v", got)
 }

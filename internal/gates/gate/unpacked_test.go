@@ -28,18 +28,14 @@ func TestALibraryIsUnpackedOnce(t *testing.T) {
 	_, err2 := open(subject.Unpacked, s.extension)
 	check.That(t, err1 == nil && err2 == nil && kept != nil && kept == subject.Unpacked.members[s.extension],
 		"it was unpacked twice: %v, %v", err1, err2)
-	if _, err := open(subject.Unpacked, "horovod/none.so"); err == nil {
-		t.Error("a file that is not there can be read")
-	}
-	if err := subject.Unpacked.Close(); err != nil {
-		t.Error(err)
-	}
-	if _, err := first.ReadAt(make([]byte, 4), 0); err == nil {
-		t.Error("it is open after Close")
-	}
+	_, err = open(subject.Unpacked, "horovod/none.so")
+	check.That(t, err != nil, "a file that is not there can be read")
+	err = subject.Unpacked.Close()
+	check.That(t, err == nil, "%v", err)
+	_, err = first.ReadAt(make([]byte, 4), 0)
+	check.That(t, err != nil, "it is open after Close")
 	third, err := open(nil, s.extension)
 	check.That(t, err == nil, "%v", err)
-	if _, err := third.ReadAt(make([]byte, 4), 0); err == nil {
-		t.Error("nothing keeps it, and it is open after its use")
-	}
+	_, err = third.ReadAt(make([]byte, 4), 0)
+	check.That(t, err != nil, "nothing keeps it, and it is open after its use")
 }

@@ -88,9 +88,8 @@ func TestUpstreamTests(t *testing.T) {
 		judged(t, v, c.want, c.says, name)
 	}
 	dead := container{answers: map[string]Result{"ranks.py of upstream-tests": {Exit: 137, Output: "Killed\n"}}}
-	if v := upstreamTests.Check(t.Context(), Subject{Expect: tested(), Tests: dead}); v.Status != verdict.NotMeasured || !strings.Contains(v.Evidence, "exit 137 and 0 answers: Killed") {
-		t.Errorf("%+v", v)
-	}
+	v := upstreamTests.Check(t.Context(), Subject{Expect: tested(), Tests: dead})
+	check.That(t, v.Status == verdict.NotMeasured && strings.Contains(v.Evidence, "exit 137 and 0 answers: Killed"), "%+v", v)
 }
 
 // A file runs with the launcher of the image and its own limit, and only in part at the

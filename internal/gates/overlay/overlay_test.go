@@ -48,9 +48,8 @@ func TestWheelOfAnotherPython(t *testing.T) {
 	_, err := newOverlay(t, "tiny-1-cp27-cp27m-linux_x86_64.whl", time.Minute)
 	check.That(t, err != nil && strings.Contains(err.Error(), "installing tiny-1-cp27-cp27m-linux_x86_64.whl over ") &&
 		strings.Contains(err.Error(), "not a supported wheel on this platform"), "got %v", err)
-	if _, err := New(t.Context(), Overlay{Python: "/no/such/python", Dir: t.TempDir()}); diag.Worst(err) != diag.Usage {
-		t.Errorf("got %v", err)
-	}
+	_, err = New(t.Context(), Overlay{Python: "/no/such/python", Dir: t.TempDir()})
+	check.That(t, diag.Worst(err) == diag.Usage, "got %v", err)
 }
 
 // A wheel reads neither the key and the home of the user nor the environment of the

@@ -66,9 +66,8 @@ func CheckEmbedded(t *testing.T, embedded fs.FS, beside ...string) map[string][]
 		}
 		want, err := os.ReadFile(name)
 		must.Succeed(t, err)
-		if got, err := fs.ReadFile(embedded, name); err != nil || !bytes.Equal(got, want) {
-			t.Errorf("%s: the embedded text differs from the file: %v", name, err)
-		}
+		got, err := fs.ReadFile(embedded, name)
+		check.That(t, err == nil && bytes.Equal(got, want), "%s: the embedded text differs from the file: %v", name, err)
 		files[name] = want
 	}
 	return files

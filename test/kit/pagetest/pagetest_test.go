@@ -29,9 +29,8 @@ const good = `<!doctype html>
 </html>`
 
 func TestFaults(t *testing.T) {
-	if problems := Faults(good); len(problems) > 0 {
-		t.Errorf("a good page: %q", problems)
-	}
+	problems := Faults(good)
+	check.That(t, len(problems) == 0, "a good page: %q", problems)
 	for want, edit := range map[string][2]string{
 		"does not state its language":                {` lang="en"`, ``},
 		"has no title":                               {`<title>Page</title>`, `<title> </title>`},
@@ -83,7 +82,6 @@ func TestContrasts(t *testing.T) {
 		"light: --glass on --ground: \"#00000080\" is not a colour such as #112233",
 	}
 	check.Same(t, "the contrasts", want, Contrasts(style, Text, "--ground", "--text", "--quiet", "--late", "--none", "--glass"))
-	if ratio, err := contrast("#000", "#ffffff"); err != nil || ratio != 21 {
-		t.Errorf("black on white: %v, %v", ratio, err)
-	}
+	ratio, err := contrast("#000", "#ffffff")
+	check.That(t, err == nil && ratio == 21, "black on white: %v, %v", ratio, err)
 }
