@@ -235,36 +235,6 @@ func TestRunThatDoesNotCompile(t *testing.T) {
 	check.That(t, diag.All(err)[0].LogPath != "" && diag.All(err)[0].Log[0] == failed.Cause[0], "%+v", diag.All(err)[0])
 }
 
-// A wheel refused by a gate is set aside, neither signed nor stored.
-func TestRunThatAGateRefuses(t *testing.T) {
-	engine := &builds{holds: "other"}
-	s, of := newSession(t, engine)
-	out := filepath.Join(t.TempDir(), "out")
-	for n := range 2 {
-		done, err := build.Run(t.Context(), *s, build.RunRequest{Selection: of, Accept: []string{"all"}, Out: out})
-		must.Hold(t, diag.CodeOf(err) == diag.Gate && report.StatusOf(done.Cells[0]) == report.Fail && done.Cells[0].Error == nil,
-			"%+v, %v", done, err)
-		check.That(t, engine.n == n+1, "built %d times in %d runs", engine.n, n+1)
-	}
-	_, err := os.Stat(filepath.Join(out, "tiny-1.0", "rejected", "tiny-1.0-py3-none-any.whl"))
-	check.That(t, err == nil, "%v", err)
-	found, err := filepath.Glob(filepath.Join(out, "tiny-1.0", "*"+".attestations"))
-	check.That(t, err == nil && len(found) == 0, "%v is signed, %v", found, err)
-}
-
-// A file missing from the store ends an offline run.
-func TestRunWithoutItsFiles(t *testing.T) {
-	engine := &builds{holds: "tiny"}
-	s, of := newSession(t, engine)
-	s.Keys.Home = t.TempDir()
-	out := filepath.Join(s.Keys.Home, "out")
-	_, err := build.Run(t.Context(), *s, build.RunRequest{Selection: of, Accept: []string{"all"}, Out: out})
-	written, err2 := report.Read(filepath.Join(out, "run.json"))
-	must.Hold(t, err2 == nil, "%v", err2)
-	check.That(t, diag.CodeOf(err) == diag.Fetch && engine.n == 0 && report.StatusOf(written.Cells[0]) == report.Errored,
-		"built %d times, %v", engine.n, err)
-}
-
 // A build of the same bytes does not end the refusal of another key, also if it asks the
 // same gate again.
 func TestSealKeepsRefusalsOfOtherKeys(t *testing.T) {

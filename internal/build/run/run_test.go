@@ -210,7 +210,8 @@ func TestARefusedWheelIsSetAside(t *testing.T) {
 	if left, _ := filepath.Glob(filepath.Join(out, "refused", "*.whl")); len(left) > 0 {
 		t.Errorf("it still looks like a good one: %v", left)
 	}
-	check.That(t, len(got[0].Verdicts) != 0 && len(f.kept) == 0 && diag.CodeOf(got[0].Err) == diag.Gate, "got %+v, kept %v", got[0], f.kept)
+	check.That(t, len(got[0].Verdicts) != 0 && len(f.kept)+len(f.sealed) == 0 && diag.CodeOf(got[0].Err) == diag.Gate,
+		"got %+v, kept %v, sealed %v", got[0], f.kept, f.sealed)
 }
 
 // listMade lists artifacts as an earlier run does that wrote them.
