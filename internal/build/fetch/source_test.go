@@ -1,16 +1,12 @@
 package fetch_test
 
 import (
-	"bytes"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
-	"testing/fstest"
-
-	"github.com/ulikunitz/xz"
 
 	"builder/internal/base/diag"
 	"builder/internal/input/git"
@@ -118,20 +114,6 @@ func TestFetchBringsAReleasedWheel(t *testing.T) {
 	f.Overrides["tool"] = []string{local}
 	err = f.Fetch(t.Context(), lock.Entry{Source: pin}, io.Discard)
 	check.That(t, err == nil && has(t, f, data), "from a local file: %v", err)
-}
-
-// packed returns a file in the form the catalogue holds.
-func packed(t *testing.T, path string) fstest.MapFS {
-	t.Helper()
-	data, err := os.ReadFile(path)
-	must.Succeed(t, err)
-	var out bytes.Buffer
-	w, err := xz.NewWriter(&out)
-	must.Succeed(t, err)
-	_, err = w.Write(data)
-	must.Succeed(t, err)
-	must.Succeed(t, w.Close())
-	return fstest.MapFS{"tool-1.tar.xz": {Data: out.Bytes()}}
 }
 
 // For a cell with source and tests from git, both archives are made.
