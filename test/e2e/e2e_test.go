@@ -19,7 +19,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -490,74 +489,6 @@ expect:
 	for _, v := range cell.Verdicts {
 		check.That(b.t, v.Status == "pass" || v.Remedy != "", "gate %s has no remedy", v.Gate)
 	}
-}
-
-// wrongDigest sets the source of the sdist to a file with other bytes of the same size.
-func wrongDigest(b *tool) {
-	bad := filepath.Join(b.t.TempDir(), "horovod-0.28.1.tar.gz")
-	must.Succeed(b.t, os.WriteFile(bad, bytes.Repeat([]byte{'x'}, 3515786), 0o644))
-	home := b.t.TempDir()
-	own := *b
-	own.home = home
-	// The store has the Debian packages already and lacks the sdist.
-	b.linkStore(home)
-	own.forget("92a43f5a94c43907a56805bad15f19700c62ffc83b7ca483f9e104e229f67ef0")
-	r := own.want(8, "run", "horovod", "--rocm", "5.7", "--out", "out-wrong", "--set", "source.horovod="+bad)
-	contains(b.t, r.stderr, "horovod-0.28.1.tar.gz", "92a43f5a94c43907a56805bad15f19700c62ffc83b7ca483f9e104e229f67ef0")
-}
-
-// linkStore fills the store of another home with links to the files of this one. Other
-// lanes may change them at the same time.
-func (b *tool) linkStore(home string) {
-	b.t.Helper()
-	err := filepath.WalkDir(filepath.Join(b.home, "store"), func(path string, d os.DirEntry, err error) error {
-		rest, outside := filepath.Rel(b.home, path)
-		switch {
-		case errors.Is(err, os.ErrNotExist): // a temporary file
-			return nil
-		case errors.Join(err, outside) != nil:
-			return errors.Join(err, outside)
-		case d.IsDir():
-			return os.MkdirAll(filepath.Join(home, rest), 0o755)
-		}
-		if err := os.Link(path, filepath.Join(home, rest)); !errors.Is(err, os.ErrNotExist) {
-			return err
-		}
-		return nil
-	})
-	must.Succeed(b.t, err)
-}
-
-// forget removes a blob and all results from the store.
-func (b *tool) forget(sha256 string) {
-	b.t.Helper()
-	filepath.WalkDir(filepath.Join(b.home, "store"), func(path string, d os.DirEntry, err error) error {
-		if err == nil && !d.IsDir() && (strings.Contains(path, sha256) || strings.Contains(path, "result")) {
-			os.Remove(path)
-		}
-		return err
-	})
-}
-
-// notRoot requests an engine as an ordinary user on a host without Docker.
-func notRoot(b *tool) {
-	dir, err := os.MkdirTemp("", "builder-nobody-*")
-	must.Succeed(b.t, err)
-	b.t.Cleanup(func() { os.RemoveAll(dir) })
-	must.Succeed(b.t, os.Chmod(dir, 0o777))
-	program := filepath.Join(dir, "builder")
-	out, err := exec.Command("cp", b.path, program).CombinedOutput()
-	must.Hold(b.t, err == nil, "%v: %s", err, out)
-	var stderr bytes.Buffer
-	cmd := exec.CommandContext(b.t.Context(), program, "engine", "up")
-	cmd.Dir, cmd.Stderr = "/", &stderr
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "BUILDER_HOME=" + filepath.Join(dir, "home")}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
-	err = cmd.Run()
-	b.t.Logf("$ builder engine up  # as nobody: %v\n%s", err, &stderr)
-	code := cmd.ProcessState.ExitCode()
-	must.Hold(b.t, code == 9, "exit %d, want 9", code)
-	contains(b.t, stderr.String(), "root", "--engine")
 }
 
 // smallNCCL builds a library with one function of NCCL. All functions would take an

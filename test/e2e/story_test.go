@@ -45,8 +45,6 @@ var story = []lane{
 		{"a build that accesses the host", leaks},
 		{"escapes from a step and a gate", waysOut},
 		{"an image whose Python is a virtual environment", venvImage},
-		{"a wrong digest", wrongDigest},
-		{"no engine and not root", notRoot},
 		{"Ray and OpenRLHF on ROCm", neighbours},
 	}},
 	{"faults", "", []chapter{{"a shell at a failed step", lookedAt}, {"faults", unlucky}}},
