@@ -1,9 +1,6 @@
 package docscript
 
 import (
-	"flag"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -92,40 +89,4 @@ func TestDiffers(t *testing.T) {
 		diff := blocks[0].differs(blocks[0].Commands[0], c.printed)
 		check.That(t, (diff == "") == c.same, "%s: got %q", c.about, diff)
 	}
-}
-
-// Play runs a page in order, in one directory, and hides the host's directory and
-// environment.
-func TestPlay(t *testing.T) {
-	dir := t.TempDir()
-	page := filepath.Join(dir, "page.md")
-	text := strings.Join([]string{
-		"<!-- write: sub/name -->", "```yaml", "you", "```",
-		"```console", "$ read name < sub/name; echo hello $name; echo in $PWD >&2", "hello you", "in /home/you",
-		"$ echo \\", "  \"[$HOME]\"", "[]", "```",
-		"<!-- exit: 3 -->", "```console", "$ echo x; exit 3", "x", "```",
-		"<!-- e2e -->", "```console", "$ echo not now > never", "```",
-		"<!-- always -->", "```console", "$ echo now and then > always", "```", "",
-	}, "\n")
-	must.Succeed(t, os.WriteFile(page, []byte(text), 0o644))
-	work := t.TempDir()
-	Host{Dir: work}.Play(t, page, Run)
-	_, err := os.Stat(filepath.Join(work, "never"))
-	check.That(t, os.IsNotExist(err), "a block of another kind was run: %v", err)
-	_, err = os.Stat(filepath.Join(work, "always"))
-	check.That(t, err == nil, "%v", err)
-	check.That(t, (Host{Dir: work}).write(Block{About: "../out"}) != nil, "a page wrote outside its directory")
-}
-
-// -update replaces only output that differs.
-func TestUpdate(t *testing.T) {
-	must.Succeed(t, flag.Set("update", "true"))
-	defer flag.Set("update", "false")
-	page := filepath.Join(t.TempDir(), "page.md")
-	text := "<!-- varies: seconds -->\n```console\n$ echo 2.5s\n1.5s\n$ echo b; echo c\nX\n```\n\n```text\nX\n```\n"
-	must.Succeed(t, os.WriteFile(page, []byte(text), 0o644))
-	Host{Dir: t.TempDir()}.Play(t, page, Run)
-	got, err := os.ReadFile(page)
-	must.Succeed(t, err)
-	check.Same(t, "values", strings.Replace(text, "X", "b\nc", 1), string(got))
 }

@@ -15,30 +15,6 @@ import (
 	"builder/test/kit/must"
 )
 
-func sample() elftest.Library {
-	return elftest.Library{
-		Soname: "libsample.so.1", Needed: []string{"libm.so.6", "libc.so.6"},
-		Runpath: "$ORIGIN/lib:/opt/x", Rpath: "/opt/y",
-		Undefined: append(elftest.From("libm.so.6", "GLIBC_2.2.5", "cos", "sin"),
-			elftest.Symbol{Name: "memcpy", Library: "libc.so.6", Version: "GLIBC_2.14"},
-			elftest.Symbol{Name: "absent", Weak: true}),
-		Exported: []elftest.Symbol{{Name: "given"}, {Name: "versioned", Version: "SAMPLE_1.2", Code: []byte{0xb8, 42, 0, 0, 0, 0xc3}}},
-		Texts:    []string{"libibverbs.so.1"},
-		Sections: []elftest.Section{elftest.HIP("gfx90a:xnack+", "gfx942"), elftest.CUDA("sm_90", "sm_90a", "sm_100f", "compute_90")},
-	}
-}
-
-// The dynamic linker must accept the library and find its symbols.
-func TestLibraryLoads(t *testing.T) {
-	const script = `
-p = ctypes.CDLL(None)
-p.dlvsym.restype = ctypes.c_void_p
-p.dlvsym.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p]
-print(l.given(), l.versioned(), bool(p.dlvsym(l._handle, b"versioned", b"SAMPLE_1.2")), bool(p.dlvsym(l._handle, b"versioned", b"SAMPLE_9")))
-`
-	check.Same(t, "the printed", "0 42 True False\n", run(t, sample().Bytes(), script))
-}
-
 // One file can hold two libraries: the section table describes one, and the loader runs
 // the other. Every reader must refuse it.
 func TestTwoLibrariesInOneFileAreRefused(t *testing.T) {
