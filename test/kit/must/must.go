@@ -1,7 +1,11 @@
 // Package must ends a test at an error or a fact that makes the rest of it pointless.
 package must
 
-import "errors"
+import (
+	"errors"
+	"os"
+	"path/filepath"
+)
 
 // A Test is a test of package testing or of a library for properties.
 type Test interface {
@@ -24,4 +28,25 @@ func Hold(t Test, holds bool, format string, args ...any) {
 	if !holds {
 		t.Fatalf(format, args...)
 	}
+}
+
+// Get returns the value of a call that must succeed: must.Get(os.ReadFile(name))(t). The
+// test ends if there is an error.
+func Get[T any](value T, err error) func(Test) T {
+	return func(t Test) T {
+		t.Helper()
+		Succeed(t, err)
+		return value
+	}
+}
+
+// File writes a file into a new directory of the test and returns its path.
+func File[T string | []byte](t interface {
+	Test
+	TempDir() string
+}, name string, content T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	Succeed(t, os.WriteFile(path, []byte(content), 0o600))
+	return path
 }

@@ -16,8 +16,6 @@ import (
 	"encoding/csv"
 	"hash/crc32"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -102,9 +100,7 @@ func (w Wheel) Bytes() []byte {
 // Write writes the wheel to a temporary directory of the test and returns its path.
 func (w Wheel) Write(t testing.TB) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), w.Name)
-	must.Succeed(t, os.WriteFile(path, w.Bytes(), 0o600))
-	return path
+	return must.File(t, w.Name, w.Bytes())
 }
 
 // Record returns RECORD for these members, with its own line last.
