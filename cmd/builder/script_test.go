@@ -29,10 +29,8 @@ import (
 	"builder/internal/base/diag"
 	"builder/internal/build/results"
 	"builder/internal/build/run"
-	"builder/internal/evidence/sbom"
 	"builder/internal/evidence/signing"
 	"builder/internal/files/artifact"
-	"builder/internal/files/wheel"
 	"builder/internal/gates/gate"
 	"builder/internal/gates/verdict"
 	"builder/internal/input/store"
@@ -46,6 +44,7 @@ import (
 	"builder/test/kit/golden"
 	"builder/test/kit/guesttest"
 	"builder/test/kit/ocitest"
+	"builder/test/kit/sbomtest"
 	"builder/test/kit/sourcetreetest"
 	"builder/test/kit/wheeltest"
 )
@@ -298,7 +297,7 @@ func sealCells(site, home string, args []string) error {
 
 // sealCell writes the wheel of a cell to path and stores it as a passing result.
 func sealCell(path string, e lock.Entry, known *results.Results, sealer run.Sealer) error {
-	err := writeWheel(path, e)
+	err := sbomtest.Write(path, e, wheeltest.File{Name: e.Recipe + "/__init__.py", Text: "name = '" + e.ID + "'\n"})
 	if tree := e.Expect.Tree; tree != "" {
 		path = filepath.Join(filepath.Dir(path), tree)
 		err = sourcetreetest.Write(path, map[string]string{e.ID + "/tiny.py": "name = '" + e.ID + "'\n"})
@@ -381,26 +380,6 @@ func repository(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv("REPOSITORY", address)
 }
 
-// writeWheel writes a wheel with its SBOM.
-func writeWheel(path string, e lock.Entry) error {
-	raw := wheeltest.Wheel{Name: filepath.Base(path), Files: []wheeltest.File{{Name: e.Recipe + "/__init__.py", Text: "name = '" + e.ID + "'\n"}}}
-	if err := os.WriteFile(path, raw.Bytes(), 0o600); err != nil {
-		return err
-	}
-	w, err := wheel.Open(path)
-	if err != nil {
-		return err
-	}
-	defer w.Close()
-	spdx, err := sbom.Of(e, w)
-	if err != nil {
-		return err
-	}
-	var out bytes.Buffer
-	err = wheel.Normalise(&out, w, wheel.Options{Replace: map[string][]byte{w.DistInfo + "/" + sbom.Member: spdx}})
-	return errors.Join(err, os.WriteFile(path, out.Bytes(), 0o644))
-}
-
 // lockedCells returns the chosen cells of a recipe and the results in the script's
 // state directory.
 func lockedCells(ts *testscript.TestScript, args []string) ([]lock.Entry, *results.Results) {
@@ -473,7 +452,7 @@ func TestHelp(t *testing.T) {
 			var stdout, stderr bytes.Buffer
 			args := append(slices.Clone(words), "--help")
 			err := wired(args, &stdout, &stderr).RunContext(t.Context(), args)
-			check.That(t, err == nil && stderr.Len() <= 0, "%s --help: %v, stderr %q", strings.Join(words, " "), err, stderr.String())
+			check.That(t, err == nil && stderr.Len() == 0, "%s --help: %v, stderr %q", strings.Join(words, " "), err, stderr.String())
 			check.That(t, command.Usage != "" && strings.Contains(stdout.String(), command.Usage),
 				"%s --help does not say what it is for", strings.Join(words, " "))
 			for _, f := range command.Flags {

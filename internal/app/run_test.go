@@ -28,10 +28,8 @@ import (
 	"builder/internal/base/diag"
 	"builder/internal/build/run"
 	"builder/internal/evidence/attest"
-	"builder/internal/evidence/sbom"
 	"builder/internal/evidence/signing"
 	"builder/internal/files/artifact"
-	"builder/internal/files/wheel"
 	"builder/internal/gates/gate"
 	"builder/internal/gates/verdict"
 	"builder/internal/input/store"
@@ -44,6 +42,7 @@ import (
 	"builder/internal/view/report"
 	"builder/test/kit/check"
 	"builder/test/kit/must"
+	"builder/test/kit/sbomtest"
 	"builder/test/kit/sourcetreetest"
 	"builder/test/kit/wheeltest"
 )
@@ -87,22 +86,7 @@ func (b *builds) code() string   { return cmp.Or(b.text, "name = 'tiny'\n") }
 
 // wheel writes a wheel with its SBOM inside.
 func (b *builds) wheel(path string, e lock.Entry) error {
-	raw := wheeltest.Wheel{Name: filepath.Base(path), Files: []wheeltest.File{{Name: b.module(), Text: b.code()}}}
-	if err := os.WriteFile(path, raw.Bytes(), 0o600); err != nil {
-		return err
-	}
-	w, err := wheel.Open(path)
-	if err != nil {
-		return err
-	}
-	defer w.Close()
-	spdx, err := sbom.Of(e, w)
-	if err != nil {
-		return err
-	}
-	var out bytes.Buffer
-	err = wheel.Normalise(&out, w, wheel.Options{Replace: map[string][]byte{w.DistInfo + "/" + sbom.Member: spdx}})
-	return errors.Join(err, os.WriteFile(path, out.Bytes(), 0o644))
+	return sbomtest.Write(path, e, wheeltest.File{Name: b.module(), Text: b.code()})
 }
 
 // source is the content of both the tarball and the one wheel of the site.
@@ -113,8 +97,7 @@ const source = "content"
 func newSession(t *testing.T, b run.Engine) (*build.Setup, plan.Selection) {
 	t.Helper()
 	sum := sha256.Sum256([]byte(source))
-	archive, err := txtar.ParseFile(filepath.Join("testdata", "site.txtar"))
-	must.Succeed(t, err)
+	archive := must.Get(txtar.ParseFile(filepath.Join("testdata", "site.txtar")))(t)
 	dir := t.TempDir()
 	for _, f := range archive.Files {
 		data := bytes.ReplaceAll(f.Data, []byte("SHA256"), []byte(hex.EncodeToString(sum[:])))
@@ -126,10 +109,8 @@ func newSession(t *testing.T, b run.Engine) (*build.Setup, plan.Selection) {
 		path := filepath.Join(dir, f.Name)
 		must.Succeed(t, os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, data, 0o644))
 	}
-	cat, err := catalogue.Load(filepath.Join(dir, "site"), catalogue.Names{Gates: gate.Promises()})
-	must.Succeed(t, err)
-	tiny, err := recipe.Find(cat.Recipes, "tiny")
-	must.Succeed(t, err)
+	cat := must.Get(catalogue.Load(filepath.Join(dir, "site"), catalogue.Names{Gates: gate.Promises()}))(t)
+	tiny := must.Get(recipe.Find(cat.Recipes, "tiny"))(t)
 	shown := progress.New(io.Discard, progress.Options{})
 	t.Cleanup(shown.Close)
 	s := &build.Setup{Display: shown}
@@ -163,8 +144,7 @@ func sealerOf(t *testing.T, s *build.Setup) run.Sealer {
 func outOf(t *testing.T, s *build.Setup, of plan.Selection) string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "out")
-	_, err := build.Run(t.Context(), *s, build.RunRequest{Selection: of, Accept: []string{"all"}, Out: out})
-	must.Succeed(t, err)
+	must.Get(build.Run(t.Context(), *s, build.RunRequest{Selection: of, Accept: []string{"all"}, Out: out}))(t)
 	return out
 }
 
@@ -173,14 +153,12 @@ func TestRun(t *testing.T) {
 	engine := &builds{holds: "tiny"}
 	s, of := newSession(t, engine)
 	out := filepath.Join(t.TempDir(), "out")
-	done, err := build.Run(t.Context(), *s, build.RunRequest{Selection: of, Accept: []string{"all"}, Out: out})
-	must.Succeed(t, err)
+	done := must.Get(build.Run(t.Context(), *s, build.RunRequest{Selection: of, Accept: []string{"all"}, Out: out}))(t)
 	cell := done.Cells[0]
 	if len(done.Cells) != 1 || cell.ID != "tiny-1.0" || report.StatusOf(cell) != report.Pass || cell.From != report.Build || len(cell.Verdicts) == 0 || done.Builder != "1.2.3" {
 		t.Errorf("%+v", done)
 	}
-	key, err := s.Keys.Signing()
-	must.Succeed(t, err)
+	key := must.Get(s.Keys.Signing())(t)
 	check.Same(t, "signers", []string{key.Public().ID}, cell.Signers)
 	check.Same(t, "not asked", []string{"a second build: builder verify " + cell.Artifacts[0].Path + " --rebuild --attach"}, cell.NotAsked)
 	read, err := report.Read(filepath.Join(out, "run.json"))
@@ -242,23 +220,18 @@ func TestSealKeepsRefusalsOfOtherKeys(t *testing.T) {
 	s, of := newSession(t, engine)
 	out := outOf(t, s, of)
 	dir := filepath.Join(out, "tiny-1.0")
-	e, err := lock.ReadEntry(dir)
-	must.Succeed(t, err)
-	a, err := artifact.Of(filepath.Join(dir, "tiny-1.0-py3-none-any.whl"), e.Key())
-	must.Succeed(t, err)
-	other, err := signing.NewKey()
-	must.Succeed(t, err)
+	e := must.Get(lock.ReadEntry(dir))(t)
+	a := must.Get(artifact.Of(filepath.Join(dir, "tiny-1.0-py3-none-any.whl"), e.Key()))(t)
+	other := must.Get(signing.NewKey())(t)
 	public := filepath.Join(t.TempDir(), "other.pem.pub")
 	must.Succeed(t, other.Public().Write(public))
 	refusal := []verdict.Verdict{{Gate: "wheel-format", Status: verdict.Fail, Evidence: "seen"}}
 	must.Succeed(t, (attest.Sealer{Key: other}).AddRound(a, attest.NewTestResult(refusal, e.Key(), "v1", nil, time.Now())))
 	s.Keys.Trust = []string{public}
 	sealer := sealerOf(t, s)
-	trust, err := s.Keys.Trusted()
-	must.Succeed(t, err)
+	trust := must.Get(s.Keys.Trusted())(t)
 	pass := []verdict.Verdict{{Gate: "wheel-format", Status: verdict.Pass}}
-	_, err = sealer.Seal(e, run.Result{Artifacts: []artifact.Artifact{a}, Started: time.Now(), Finished: time.Now()}, pass)
-	must.Succeed(t, err)
+	must.Get(sealer.Seal(e, run.Result{Artifacts: []artifact.Artifact{a}, Started: time.Now(), Finished: time.Now()}, pass))(t)
 	_, checks := attest.Verify(a, trust, attest.Candidate)
 	check.Fails(t, attest.Faults(a.Name, checks), "gate wheel-format: fail: seen")
 }
@@ -270,22 +243,17 @@ func TestSealKeepsAttachedVerdicts(t *testing.T) {
 	s, of := newSession(t, engine)
 	out := outOf(t, s, of)
 	dir := filepath.Join(out, "tiny-1.0")
-	_, err := judge.Verify(t.Context(), *s, judge.VerifyRequest{Paths: []string{dir}, Policy: attest.Candidate, Rebuild: true, Attach: true})
-	must.Succeed(t, err)
-	e, err := lock.ReadEntry(dir)
-	must.Succeed(t, err)
+	must.Get(judge.Verify(t.Context(), *s, judge.VerifyRequest{Paths: []string{dir}, Policy: attest.Candidate, Rebuild: true, Attach: true}))(t)
+	e := must.Get(lock.ReadEntry(dir))(t)
 	sealer := sealerOf(t, s)
-	trust, err := s.Keys.Trusted()
-	must.Succeed(t, err)
+	trust := must.Get(s.Keys.Trusted())(t)
 	round := []verdict.Verdict{{Gate: "python-source", Status: verdict.Pass, Evidence: "seen"}, {Gate: "wheel-format", Status: verdict.Pass}, {Gate: "upstream-tests", Status: verdict.Pass}}
 	for _, text := range []string{"", "name = 'other'\n"} {
 		engine.text = text
 		path := filepath.Join(dir, "tiny-1.0-py3-none-any.whl")
 		must.Succeed(t, engine.wheel(path, e))
-		a, err := artifact.Of(path, e.Key())
-		must.Succeed(t, err)
-		_, err = sealer.Seal(e, run.Result{Artifacts: []artifact.Artifact{a}, Started: time.Now(), Finished: time.Now()}, round)
-		must.Succeed(t, err)
+		a := must.Get(artifact.Of(path, e.Key()))(t)
+		must.Get(sealer.Seal(e, run.Result{Artifacts: []artifact.Artifact{a}, Started: time.Now(), Finished: time.Now()}, round))(t)
 		said, err := attest.Read(a, trust)
 		check.That(t, err == nil, "%v", err)
 		var gates []string

@@ -12,10 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"builder/internal/evidence/sbom"
 	"builder/internal/evidence/signing"
 	"builder/internal/files/artifact"
-	"builder/internal/files/wheel"
 	"builder/internal/gates/verdict"
 	"builder/internal/input/deb"
 	"builder/internal/input/pypi"
@@ -24,6 +22,7 @@ import (
 	"builder/internal/plan/recipe"
 	"builder/test/kit/check"
 	"builder/test/kit/must"
+	"builder/test/kit/sbomtest"
 	"builder/test/kit/wheeltest"
 )
 
@@ -31,9 +30,7 @@ var built = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 func testKey(t *testing.T) signing.Key {
 	t.Helper()
-	k, err := signing.NewKey()
-	must.Succeed(t, err)
-	return k
+	return must.Get(signing.NewKey())(t)
 }
 
 func testEntry() lock.Entry {
@@ -81,8 +78,7 @@ func newBundleOf(t *testing.T, made Build) bundle {
 	b.wheel = b.makeWheel(filepath.Join(dir, "tool-1.0-py3-none-any.whl"), "x = 1\n")
 	beside := filepath.Join(dir, "tool.txz")
 	must.Succeed(t, os.WriteFile(beside, []byte("archive"), 0o600))
-	txz, err := artifact.Of(beside, "")
-	must.Succeed(t, err)
+	txz := must.Get(artifact.Of(beside, ""))(t)
 	s := Sealer{b.key}
 	must.Succeed(t, s.Seal([]artifact.Artifact{b.wheel, txz}, NewProvenance(b.entry, made)))
 	b.round([]verdict.Verdict{{Gate: "wheel-format", Status: verdict.Pass, Evidence: "right"}, {Gate: "python-source", Status: verdict.Pass, Evidence: "right"}, {Gate: "size", Status: verdict.Pass, Evidence: "right"}, {Gate: "build-paths", Status: verdict.Pass, Evidence: "right"}}, 2*time.Minute)
@@ -92,18 +88,8 @@ func newBundleOf(t *testing.T, made Build) bundle {
 // makeWheel writes a wheel with its SBOM inside, as the export of a build does.
 func (b bundle) makeWheel(path, text string) artifact.Artifact {
 	b.t.Helper()
-	raw := wheeltest.Wheel{Name: filepath.Base(path), Files: []wheeltest.File{{Name: "tool/__init__.py", Text: text}}}.Write(b.t)
-	w, err := wheel.Open(raw)
-	must.Succeed(b.t, err)
-	defer w.Close()
-	spdx, err := sbom.Of(b.entry, w)
-	must.Succeed(b.t, err)
-	var out bytes.Buffer
-	must.Succeed(b.t, wheel.Normalise(&out, w, wheel.Options{Replace: map[string][]byte{w.DistInfo + "/" + sbom.Member: spdx}}))
-	must.Succeed(b.t, os.WriteFile(path, out.Bytes(), 0o600))
-	a, err := artifact.Of(path, b.entry.Key())
-	must.Succeed(b.t, err)
-	return a
+	must.Succeed(b.t, sbomtest.Write(path, b.entry, wheeltest.File{Name: "tool/__init__.py", Text: text}))
+	return must.Get(artifact.Of(path, b.entry.Key()))(b.t)
 }
 
 func (b bundle) round(verdicts []verdict.Verdict, after time.Duration) {
@@ -120,8 +106,7 @@ func (b bundle) file(name string) string { return filepath.Join(Dir(b.wheel.Path
 // verify verifies the current bytes of the wheel.
 func (b bundle) verify(policy Policy) []Check {
 	b.t.Helper()
-	a, err := artifact.Of(b.wheel.Path, "")
-	must.Succeed(b.t, err)
+	a := must.Get(artifact.Of(b.wheel.Path, ""))(b.t)
 	_, checks := Verify(a, b.trust(), policy)
 	return checks
 }
@@ -129,18 +114,15 @@ func (b bundle) verify(policy Policy) []Check {
 // edit changes the file of a statement, including its payload.
 func (b bundle) edit(name, was, is string) {
 	b.t.Helper()
-	data, err := os.ReadFile(b.file(name))
-	must.Succeed(b.t, err)
+	data := must.Get(os.ReadFile(b.file(name)))(b.t)
 	var doc map[string]any
 	must.Succeed(b.t, json.Unmarshal(data, &doc))
 	envelope := doc["dsseEnvelope"].(map[string]any)
-	payload, err := base64.StdEncoding.DecodeString(envelope["payload"].(string))
-	must.Succeed(b.t, err)
+	payload := must.Get(base64.StdEncoding.DecodeString(envelope["payload"].(string)))(b.t)
 	changed := bytes.Replace(payload, []byte(was), []byte(is), 1)
 	must.Hold(b.t, !bytes.Equal(changed, payload), "%q is not in %s", was, payload)
 	envelope["payload"] = base64.StdEncoding.EncodeToString(changed)
-	data, err = json.Marshal(doc)
-	must.Succeed(b.t, err)
+	data = must.Get(json.Marshal(doc))(b.t)
 	b.write(name, data)
 }
 
@@ -183,8 +165,7 @@ func TestWhatARunLeavesVerifies(t *testing.T) {
 		check.That(t, c.Seen != "", "check %s says nothing", c.Name)
 	}
 	check.That(t, slices.Equal(names, []string{"signatures", "provenance", "artifacts", "sbom", "verdicts"}), "%v", names)
-	got, err := Read(b.wheel, b.trust())
-	must.Succeed(t, err)
+	got := must.Get(Read(b.wheel, b.trust()))(t)
 	check.Same(t, "the entry of the provenance has the key", b.entry.Key(), got.Provenance.Definition.Internal.Entry.Key())
 	check.That(t, !Passed(b.verify(Stable)), "stable without a second build")
 	b.round([]verdict.Verdict{{Gate: "reproducible", Status: verdict.Pass, Evidence: "same"}}, 3*time.Minute)
@@ -197,8 +178,7 @@ func TestWhatARunLeavesVerifies(t *testing.T) {
 func TestACompilerCacheNeedsASecondBuild(t *testing.T) {
 	for _, hits := range []string{`{"hits":7,"misses":0}`, `{"hits":0,"misses":7}`} {
 		b := newBundleOf(t, Build{Builder: Builder{ID: "urn:builder:local", Version: map[string]string{CompilerCache: "4"}}, Ccache: hits})
-		got, err := Read(b.wheel, b.trust())
-		must.Succeed(t, err)
+		got := must.Get(Read(b.wheel, b.trust()))(t)
 		made := got.Provenance.Run.Byproducts
 		check.That(t, len(made) == 1 && made[0].Name == CompilerCache && made[0].Content == base64.StdEncoding.EncodeToString([]byte(hits)),
 			"the provenance has the byproducts %+v", made)
@@ -248,8 +228,7 @@ func TestTampering(t *testing.T) {
 			other.key = b.key // the same signer, other bytes
 			other.wheel = other.makeWheel(other.wheel.Path, "x = 3\n")
 			other.round([]verdict.Verdict{{Gate: "size", Status: verdict.Pass}}, 9*time.Minute)
-			data, err := os.ReadFile(other.file(other.rounds()[1]))
-			must.Succeed(b.t, err)
+			data := must.Get(os.ReadFile(other.file(other.rounds()[1])))(b.t)
 			b.write("verdicts-other.sigstore.json", data)
 		}, "signatures", "verdicts-other.sigstore.json: the statement is about other bytes"},
 		"an untrusted key signed the provenance": {func(b bundle) {
@@ -258,8 +237,7 @@ func TestTampering(t *testing.T) {
 			must.Succeed(b.t, (Sealer{stranger.key}).Seal([]artifact.Artifact{b.wheel}, NewProvenance(b.entry, Build{})))
 		}, "signatures", "an untrusted key signed it"},
 		"a second provenance is added": {func(b bundle) {
-			data, err := os.ReadFile(b.file("provenance.sigstore.json"))
-			must.Succeed(b.t, err)
+			data := must.Get(os.ReadFile(b.file("provenance.sigstore.json")))(b.t)
 			b.write("again.sigstore.json", data)
 		}, "signatures", "more than one " + ProvenanceType},
 		"a gate refused later": {func(b bundle) {
@@ -353,8 +331,7 @@ func TestAWheelOfAnotherNameDoesNotVerify(t *testing.T) {
 func TestWhatIsHandedOnIsWhatWasChecked(t *testing.T) {
 	b := newBundle(t)
 	b.write(".verdicts.sigstore.json.123.tmp", []byte("half"))
-	got, err := Read(b.wheel, b.trust())
-	must.Succeed(t, err)
+	got := must.Get(Read(b.wheel, b.trust()))(t)
 	want := []string{"provenance.sigstore.json", "sbom.sigstore.json", b.rounds()[0]}
 	var names []string
 	for _, a := range got.Files() {
@@ -422,9 +399,8 @@ func TestJudged(t *testing.T) {
 	all := b.Judged(built)
 	check.That(t, len(all) == 1 && all[0].Status == verdict.Waived, "%+v", all)
 	b.Provenance = nil
-	if all := b.Judged(built); len(all) != 1 || all[0].Status != verdict.Fail {
-		t.Errorf("without an entry: %+v", all)
-	}
+	all = b.Judged(built)
+	check.That(t, len(all) == 1 && all[0].Status == verdict.Fail, "without an entry: %+v", all)
 }
 
 // wrong lists all problems of checks.
