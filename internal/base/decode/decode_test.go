@@ -110,8 +110,7 @@ func TestTagsAreRules(t *testing.T) {
 func TestAllFaultsAtOnce(t *testing.T) {
 	var v outer
 	_, err := decode.YAML("a.yaml", []byte("titel: x\naxes:\n  - {name: 1, valeus: []}\n"), &v)
-	n := len(diag.Split(err))
-	check.That(t, n == 3, "got %d faults: %v", n, err)
+	check.Same(t, "the number of faults", 3, len(diag.Split(err)))
 }
 
 func TestHintNamesTheNearestKey(t *testing.T) {

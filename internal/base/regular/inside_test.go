@@ -24,8 +24,7 @@ func TestInsideEndsAtTheDirectory(t *testing.T) {
 	} {
 		must.Succeed(t, err)
 	}
-	whole, err := Inside(dir, 4)
-	must.Succeed(t, err)
+	whole := must.Get(Inside(dir, 4))(t)
 	for name, want := range map[string]string{
 		"sub/file": "", "sub/link": "", "alias/file": "",
 		"sub/large":   "larger than 4 bytes",

@@ -5,7 +5,7 @@ import (
 	"io/fs"
 	"net"
 	"os"
-	"path/filepath"
+	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
@@ -22,8 +22,7 @@ func TestOnlyRegularFilesAreOpened(t *testing.T) {
 	} {
 		must.Succeed(t, err)
 	}
-	l, err := net.Listen("unix", "socket")
-	must.Succeed(t, err)
+	l := must.Get(net.Listen("unix", "socket"))(t)
 	defer l.Close()
 	for _, c := range []struct{ path, open, follow string }{
 		{"file", "", ""},
@@ -66,8 +65,7 @@ func within(t *testing.T, f func() ([]byte, error)) (data []byte, err error) {
 }
 
 func TestAFileLargerThanItsBoundIsNotRead(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "file")
-	must.Succeed(t, os.WriteFile(path, []byte("four"), 0o600))
+	path := must.File(t, "file", "four")
 	if data, err := Read(path, 4); err != nil || string(data) != "four" {
 		t.Errorf("at its bound: %q, %v", data, err)
 	}
@@ -79,5 +77,30 @@ func TestAFileLargerThanItsBoundIsNotRead(t *testing.T) {
 	}
 	if _, err := Read(path, 1<<20); err == nil {
 		t.Error("a terabyte was read")
+	}
+}
+
+// A program writes through io.Copy, which prefers the ReadFrom of its target.
+func TestBufferBoundsAProgram(t *testing.T) {
+	for _, whole := range []bool{false, true} {
+		b := &Buffer{Max: 1000, Whole: whole}
+		cmd := exec.Command("head", "-c", "100000", "/dev/zero")
+		cmd.Stdout = b
+		err := cmd.Run()
+		if len(b.Bytes()) > 1000 || (err != nil) != whole {
+			t.Errorf("whole %v: %d bytes, %v", whole, len(b.Bytes()), err)
+		}
+	}
+	if _, err := (&Buffer{Max: 1, Whole: true}).Write([]byte("ab")); err == nil || err.Error() != "it printed more than 1 bytes" {
+		t.Errorf("got %v", err)
+	}
+	b := &Buffer{Max: 4}
+	for _, text := range []string{"ab", "cd", "ef"} {
+		if n, err := b.Write([]byte(text)); n != 2 || err != nil {
+			t.Errorf("%s: %d, %v", text, n, err)
+		}
+	}
+	if b.String() != "abcd" {
+		t.Errorf("kept %q", b)
 	}
 }

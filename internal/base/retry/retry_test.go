@@ -67,8 +67,7 @@ func TestServerAsksToWait(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			f, _ := failing(Temporary(errors.New("429"), c.asked))
 			start := time.Now()
-			_, err := Do(t.Context(), Default, f)
-			must.Succeed(t, err)
+			must.Get(Do(t.Context(), Default, f))(t)
 			check.Same(t, fmt.Sprintf("asked for %s, waited", c.asked), c.waited, time.Since(start))
 		})
 	}

@@ -35,8 +35,7 @@ func record(t *testing.T, answer http.HandlerFunc) *recorder {
 
 func TestHeaders(t *testing.T) {
 	server := record(t, func(http.ResponseWriter, *http.Request) {})
-	resp, err := Client(Options{}).Get(server.URL)
-	must.Succeed(t, err)
+	resp := must.Get(Client(Options{}).Get(server.URL))(t)
 	resp.Body.Close()
 	h := server.seen[0].Header
 	check.That(t, h.Get("User-Agent") == "builder" && h.Get("Accept-Encoding") == "", "the server sees %v", h)
@@ -68,8 +67,7 @@ func TestRedirects(t *testing.T) {
 					http.Redirect(w, req, c.to, status)
 				}
 			})
-			req, err := http.NewRequestWithContext(t.Context(), c.method, first.URL+"/?token=hush", strings.NewReader("hush"))
-			must.Succeed(t, err)
+			req := must.Get(http.NewRequestWithContext(t.Context(), c.method, first.URL+"/?token=hush", strings.NewReader("hush")))(t)
 			req.Header.Set("Authorization", "hush")
 			req.Header.Set("Cookie", "hush")
 			resp, err := Client(c.o).Do(req)

@@ -2,7 +2,6 @@ package artifact
 
 import (
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -11,10 +10,8 @@ import (
 )
 
 func TestOf(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "a.whl")
-	must.Succeed(t, os.WriteFile(path, []byte("abc"), 0o644))
-	got, err := Of(path, "key")
-	must.Succeed(t, err)
+	path := must.File(t, "a.whl", "abc")
+	got := must.Get(Of(path, "key"))(t)
 	want := Artifact{
 		Name: "a.whl", Path: path, Size: 3, Key: "key",
 		SHA256: "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
@@ -31,8 +28,7 @@ func TestOfRefuses(t *testing.T) {
 }
 
 func TestJSONHoldsNoKey(t *testing.T) {
-	got, err := json.Marshal(Artifact{Name: "n", Path: "p", SHA256: "s", Size: 1, Key: "k"})
-	must.Succeed(t, err)
+	got := must.Get(json.Marshal(Artifact{Name: "n", Path: "p", SHA256: "s", Size: 1, Key: "k"}))(t)
 	want := `{"name":"n","path":"p","sha256":"s","size":1}`
 	check.That(t, string(got) == want, "JSON is %s, want %s", got, want)
 }

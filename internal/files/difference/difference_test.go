@@ -1,8 +1,6 @@
 package difference_test
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
 
 	"builder/internal/files/difference"
@@ -40,16 +38,14 @@ func TestWheels(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			lines, err := difference.OfWheels(make(c.first...), make(c.second...))
-			must.Succeed(t, err)
+			lines := must.Get(difference.OfWheels(make(c.first...), make(c.second...)))(t)
 			check.Same(t, "lines", c.says, lines)
 		})
 	}
 }
 
 func TestNoWheel(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "x-1-py3-none-any.whl")
-	must.Succeed(t, os.WriteFile(path, []byte("no wheel"), 0o600))
+	path := must.File(t, "x-1-py3-none-any.whl", "no wheel")
 	_, err := difference.OfWheels(path, path)
 	check.Fails(t, err, "comparing x-1-py3-none-any.whl")
 }

@@ -53,8 +53,7 @@ func sharedVersions(t *testing.T) []byte {
 func edit(t *testing.T, l elftest.Library, section string, change func([]byte)) []byte {
 	t.Helper()
 	file := l.Bytes()
-	parsed, err := elf.NewFile(bytes.NewReader(file))
-	must.Succeed(t, err)
+	parsed := must.Get(elf.NewFile(bytes.NewReader(file)))(t)
 	s := parsed.Section(section)
 	change(file[s.Offset : s.Offset+s.Size])
 	return file

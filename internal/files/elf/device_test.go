@@ -21,8 +21,7 @@ const (
 
 func targetNames(t *testing.T, file []byte) []string {
 	t.Helper()
-	targets, err := deviceTargets(bytes.NewReader(file))
-	must.Succeed(t, err)
+	targets := must.Get(deviceTargets(bytes.NewReader(file)))(t)
 	var names []string
 	for _, target := range targets {
 		names = append(names, target.Vendor+" "+target.String())
@@ -37,7 +36,7 @@ func TestDeviceTargets(t *testing.T) {
 	both := []string{"amd gfx90a:xnack+", "amd gfx942"}
 	join := func(b ...[]byte) []byte { return bytes.Join(b, padding) }
 
-	tests := []struct {
+	for _, test := range []struct {
 		name    string
 		section string
 		data    []byte
@@ -71,19 +70,15 @@ func TestDeviceTargets(t *testing.T) {
 		), []string{"nvidia compute_90", "nvidia sm_100f", "nvidia sm_90", "nvidia sm_90a"}},
 		{"relocatable", "__nv_relfatbin", elftest.Region(entry(kindCubin, 80, 0, 8)), []string{"nvidia sm_80"}},
 		{"empty region", ".nv_fatbin", elftest.Region(), nil},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			check.Same(t, "targets", test.want, targetNames(t, library(part{test.section, test.data})))
-		})
+	} {
+		check.Same(t, test.name, test.want, targetNames(t, library(part{test.section, test.data})))
 	}
 }
 
 // clang 19 wrote the file for two translation units and the targets gfx90a:xnack+,
 // gfx942 and gfx1100, with --offload-compress.
 func TestDeviceTargetsOfClang(t *testing.T) {
-	data, err := os.ReadFile("testdata/clang19-compressed.hip_fatbin")
-	must.Succeed(t, err)
+	data := must.Get(os.ReadFile("testdata/clang19-compressed.hip_fatbin"))(t)
 	want := []string{"amd gfx1100", "amd gfx90a:xnack+", "amd gfx942"}
 	check.Same(t, "targets", want, targetNames(t, library(part{".hip_fatbin", data})))
 }
@@ -106,7 +101,7 @@ func TestDeviceTargetsRefuses(t *testing.T) {
 		return b
 	}
 	v2, v3, zlib2 := elftest.Compress(2, 1, one), elftest.Compress(3, 1, one), elftest.Compress(2, 0, one)
-	tests := []struct {
+	for _, test := range []struct {
 		name, section string
 		data          []byte
 		want          string
@@ -145,12 +140,9 @@ func TestDeviceTargetsRefuses(t *testing.T) {
 		{"entry header", ".nv_fatbin", edit(elftest.Region(entry(kindCubin, 90, 0, 8)), 20, uint32(8)), "header of 8 bytes"},
 		{"region header", ".nv_fatbin", edit(elftest.Region(), 6, uint16(8)), "header of 8 and"},
 		{"no architecture", ".nv_fatbin", elftest.Region(entry(kindCubin, 0, 0, 8)), "no architecture"},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			got, err := deviceTargets(bytes.NewReader(library(part{test.section, test.data})))
-			check.Fails(t, err, test.want, got)
-		})
+	} {
+		got, err := deviceTargets(bytes.NewReader(library(part{test.section, test.data})))
+		check.Fails(t, err, test.want, test.name, got)
 	}
 }
 

@@ -3,6 +3,7 @@ package elf
 import (
 	"bytes"
 	"debug/elf"
+	"encoding/binary"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -51,11 +52,9 @@ func write(t *testing.T, path, text string) {
 }
 
 func TestRead(t *testing.T) {
-	file, err := os.Open(compile(t))
-	must.Succeed(t, err)
+	file := must.Get(os.Open(compile(t)))(t)
 	defer file.Close()
-	got, err := Read(file)
-	must.Succeed(t, err)
+	got := must.Get(Read(file))(t)
 	check.Same(t, "Needed", []string{"libm.so.6", "libc.so.6"}, got.Needed)
 	check.Same(t, "Runpath", []string{"$ORIGIN/lib", "/opt/x"}, got.Runpath)
 	check.That(t, got.Soname == "liba.so.1" && got.Rpath == nil, "Soname %q, Rpath %q", got.Soname, got.Rpath)
@@ -84,7 +83,7 @@ func wantUndefined(t *testing.T, f *File, name string, versioned, weak bool) {
 
 func TestReadRefuses(t *testing.T) {
 	whole := elftest.File(elftest.Section{Name: ".text", Data: []byte("x")})
-	tests := []struct {
+	for _, test := range []struct {
 		name string
 		data []byte
 		want string
@@ -94,18 +93,14 @@ func TestReadRefuses(t *testing.T) {
 		{"truncated", whole[:len(whole)-1], "section table"},
 		{"no dynamic segment", whole, "no dynamic segment"},
 		{"32 bits", append([]byte("\x7fELF\x01\x01"), whole[6:]...), "64-bit"},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			got, err := Read(bytes.NewReader(test.data))
-			check.Fails(t, err, test.want, got)
-		})
+	} {
+		got, err := Read(bytes.NewReader(test.data))
+		check.Fails(t, err, test.want, test.name, got)
 	}
 }
 
 func TestReadRefusesEveryTruncation(t *testing.T) {
-	whole, err := os.ReadFile(compile(t))
-	must.Succeed(t, err)
+	whole := must.Get(os.ReadFile(compile(t)))(t)
 	for n := range len(whole) {
 		_, err := describe(bytes.NewReader(whole[:n]))
 		must.Hold(t, err != nil, "the first %d of %d bytes are read without an error", n, len(whole))
@@ -180,4 +175,42 @@ func TestSymbolsByBinding(t *testing.T) {
 		err := f.addSymbols([]elf.Symbol{c.symbol})
 		check.That(t, err == nil && slices.Equal(f.Undefined, c.undefined) && slices.Equal(f.Exported, c.exported), "%s: wants %v, gives %v, %v", c.name, f.Undefined, f.Exported, err)
 	}
+}
+
+func changed(t *testing.T, l elftest.Library, section string, change func([]byte)) *bytes.Reader {
+	t.Helper()
+	return bytes.NewReader(edit(t, l, section, change))
+}
+
+func wantFault(t *testing.T, r *bytes.Reader, says string) {
+	t.Helper()
+	_, err := Read(r)
+	check.Fails(t, err, says)
+}
+
+// The loader requires every version in the table, even a version without a symbol.
+func TestARequiredVersionIsNotHiddenByAnother(t *testing.T) {
+	l := elftest.Library{Needed: []string{"libc.so.6"}, Undefined: append(elftest.From("libc.so.6", "GLIBC_2.99", "new"), elftest.From("libc.so.6", "GLIBC_2.2.5", "puts")...)}
+	low, err := Read(changed(t, l, ".gnu.version_r", func(b []byte) {
+		copy(b[16+6:], []byte{1, 0}) // the index of no version
+	}))
+	check.That(t, err == nil && low.Floors["GLIBC"] == "2.99", "the floor is %+v, %v", low, err)
+}
+
+// The loader loads the library named by a filter, as it does for DT_NEEDED.
+func TestFiltersAreNeeded(t *testing.T) {
+	for _, tag := range []uint64{0x7ffffffd, 0x7fffffff} {
+		f, err := Read(changed(t, elftest.Library{Needed: []string{"libforbidden.so"}}, ".dynamic", func(b []byte) {
+			binary.LittleEndian.PutUint64(b, tag)
+		}))
+		check.That(t, err == nil && len(f.Needed) == 1 && f.Needed[0] == "libforbidden.so", "%#x: %+v, %v", tag, f, err)
+	}
+}
+
+// Loaders take the last of two values of one tag. A reader may show the first.
+func TestTagsThatAreThereTwiceAreRefused(t *testing.T) {
+	l := elftest.Library{Soname: "libx.so", Runpath: "/home/x"}
+	wantFault(t, changed(t, l, ".dynamic", func(b []byte) {
+		copy(b[16:], b[:8]) // the run path becomes a second soname
+	}), "DT_SONAME twice")
 }

@@ -5,6 +5,7 @@ import (
 	"debug/elf"
 	"encoding/binary"
 	"os"
+	"strings"
 	"testing"
 
 	"builder/test/kit/check"
@@ -15,8 +16,7 @@ import (
 // functionNames returns functions as "sm_90 name", and kernels as "sm_90 name()".
 func functionNames(t *testing.T, file []byte) []string {
 	t.Helper()
-	functions, err := deviceFunctions(bytes.NewReader(file))
-	must.Succeed(t, err)
+	functions := must.Get(deviceFunctions(bytes.NewReader(file)))(t)
 	var names []string
 	for _, f := range functions {
 		call := ""
@@ -42,7 +42,7 @@ func TestDeviceFunctions(t *testing.T) {
 	cuda124 := append(append(bytes.Clone(cubin[:20]), 124, 0, 0, 0), cubin[24:]...) // e_version
 	amdObject := codeObject(elf.EM_AMDGPU, amdFunction("k"), amdFunction("f"), amdObject("k.kd", 64),
 		amdObject("data", 64), amdObject("small.kd", 8), amdObject(".kd", 64), outside("g"), amdFunction(""))
-	tests := []struct {
+	for _, test := range []struct {
 		name  string
 		parts []part
 		want  []string
@@ -78,17 +78,14 @@ func TestDeviceFunctions(t *testing.T) {
 		},
 		{"AMD", []part{{".hip_fatbin", elftest.Bundle(amdCode(host, []byte("host")), amdCode(gfx942, amdObject))}}, []string{"gfx942 f", "gfx942 k()"}},
 		{"AMD, packed", []part{{".hip_fatbin", elftest.Compress(3, 1, elftest.Bundle(amdCode(gfx942, amdObject)))}}, []string{"gfx942 f", "gfx942 k()"}},
-	}
-	for _, test := range tests {
+	} {
 		t.Run(test.name, func(t *testing.T) { check.Same(t, "functions", test.want, functionNames(t, library(test.parts...))) })
 	}
 }
 
 func testdata(t *testing.T, name string) []byte {
 	t.Helper()
-	data, err := os.ReadFile("testdata/" + name)
-	must.Succeed(t, err)
-	return data
+	return must.Get(os.ReadFile("testdata/" + name))(t)
 }
 
 // nvcc 13.0.88 wrote the files for sm_90 and compute_90, packed with
@@ -108,9 +105,7 @@ func TestDeviceFunctionsOfCompilers(t *testing.T) {
 			"gfx1100 _Z1kPf()", "gfx1100 _Z2k2Pf()", "gfx90a:xnack+ _Z1kPf()", "gfx90a:xnack+ _Z2k2Pf()", "gfx942 _Z1kPf()", "gfx942 _Z2k2Pf()",
 		}},
 	} {
-		t.Run(test.file, func(t *testing.T) {
-			check.Same(t, "functions", test.want, functionNames(t, library(part{test.section, testdata(t, test.file)})))
-		})
+		check.Same(t, test.file, test.want, functionNames(t, library(part{test.section, testdata(t, test.file)})))
 	}
 }
 
@@ -135,7 +130,7 @@ func TestDeviceFunctionsRefuses(t *testing.T) {
 	}
 	zeros := make([]byte, 10<<20)
 
-	tests := []struct {
+	for _, test := range []struct {
 		name string
 		data []byte
 		want string
@@ -158,12 +153,9 @@ func TestDeviceFunctionsRefuses(t *testing.T) {
 		{"no PTX", elftest.Region(entryOf(kindPTX, 90, 0, make([]byte, 100))), "it is not PTX"},
 		{"another machine", elftest.Region(entryOf(kindCubin, 90, 0, codeObject(elf.EM_AMDGPU))), "EM_AMDGPU"},
 		{"the code of another target", elftest.Region(entryOf(kindCubin, 80, 0, cubin)), "code for sm_80: it is code for sm_90"},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			got, err := deviceFunctions(bytes.NewReader(library(part{loaded, test.data})))
-			check.Fails(t, err, test.want, got)
-		})
+	} {
+		got, err := deviceFunctions(bytes.NewReader(library(part{loaded, test.data})))
+		check.Fails(t, err, test.want, test.name, got)
 	}
 }
 
@@ -199,4 +191,36 @@ func FuzzDeviceFunctions(f *testing.F) {
 				(i <= 0 || f.Name != functions[i-1].Name || f.Target.key() != functions[i-1].Target.key()), "function %d: %+v", i, f)
 		}
 	})
+}
+
+// useOf returns the use of the first kernel of a bundle.
+func useOf(t *testing.T, bundle []byte) Use {
+	t.Helper()
+	functions := must.Get(deviceFunctions(bytes.NewReader(library(part{hipFatbin, bundle}))))(t)
+	return functions[0].Use
+}
+
+// clang 19 wrote the bundle, and the assembler of LLVM 14 the object. llvm-readobj --notes
+// prints the same numbers.
+func TestUseOfKernels(t *testing.T) {
+	check.Same(t, "use in a bundle of clang", Use{VGPRs: 2, SGPRs: 2, Code: 40}, useOf(t, testdata(t, "clang19-compressed.hip_fatbin")))
+	spills := elftest.Bundle(amdCode(gfx90a, testdata(t, "llvm14-spills.gfx90a.o")))
+	check.Same(t, "use in an object", Use{VGPRs: 128, SGPRs: 106, Spilled: 70007, LDS: 65000, Scratch: 300, Code: 4}, useOf(t, spills))
+}
+
+func TestDamagedMetadata(t *testing.T) {
+	object := testdata(t, "llvm14-spills.gfx90a.o")
+	for name, c := range map[string]struct{ old, new, want string }{
+		"unknown kind":  {"\x82\xaeamdhsa", "\xc1\xaeamdhsa", "its metadata: it has a value of kind 0xc1"},
+		"short text":    {"\xd9\x2ba_name", "\xd9\xffa_name", "its metadata: "},
+		"endless list":  {"\x92\x01\x01", "\xdd\xff\xff", "its metadata: it ends within a value"},
+		"too deep":      {"\x82\xaeamdhsa.kernels", strings.Repeat("\x91", 16), "its metadata: it is nested deeper than 16"},
+		"short owner":   {"\x07\x00\x00\x00\x88\x01\x00\x00\x20\x00\x00\x00AMDGPU", "\x01\x00\x00\x00\x00\x00\x00\x00\x20\x00\x00\x00AMDGPU", "does not fit"},
+		"longer a note": {"\x07\x00\x00\x00\x88\x01", "\x07\x00\x00\x00\xff\x7f", "its metadata: a note does not fit into its section"},
+	} {
+		damaged := bytes.Replace(object, []byte(c.old), []byte(c.new), 1)
+		check.That(t, !bytes.Equal(damaged, object), "%s: nothing to replace", name)
+		got, err := deviceFunctions(bytes.NewReader(library(part{hipFatbin, elftest.Bundle(amdCode(gfx90a, damaged))})))
+		check.Fails(t, err, c.want, got)
+	}
 }

@@ -19,11 +19,8 @@ const extension = "horovod/tensorflow/mpi_lib.cpython-311-x86_64-linux-gnu.so"
 
 func inspectLibrary(t *testing.T, l elftest.Library) Report {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "lib.so")
-	must.Succeed(t, os.WriteFile(path, l.Bytes(), 0o600))
-	r, err := File(t.Context(), path)
-	must.Succeed(t, err)
-	return r
+	path := must.File(t, "lib.so", l.Bytes())
+	return must.Get(File(t.Context(), path))(t)
 }
 
 func TestFeatures(t *testing.T) {
@@ -86,9 +83,7 @@ func wheelReport(t *testing.T, version string, libraries map[string]elftest.Libr
 		w.Files = append(w.Files, wheeltest.File{Name: name, Text: string(l.Bytes())})
 	}
 	w.Files = append(w.Files, wheeltest.File{Name: "horovod/libscript.so", Text: "INPUT(libmpi.so.12)"}, wheeltest.File{Name: "horovod/__init__.py"})
-	r, err := File(t.Context(), w.Write(t))
-	must.Succeed(t, err)
-	return r
+	return must.Get(File(t.Context(), w.Write(t)))(t)
 }
 
 // The facts of a wheel combine those of its libraries.

@@ -2,8 +2,6 @@ package wheel
 
 import (
 	"io/fs"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -58,10 +56,8 @@ func zipOf(t testing.TB, modified time.Time, entries ...entry) []byte {
 
 func openBytes(t testing.TB, name string, data []byte) *Wheel {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), name)
-	must.Succeed(t, os.WriteFile(path, data, 0o600))
-	w, err := Open(path)
-	must.Succeed(t, err)
+	path := must.File(t, name, data)
+	w := must.Get(Open(path))(t)
 	t.Cleanup(func() { w.Close() })
 	return w
 }

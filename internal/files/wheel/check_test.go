@@ -44,7 +44,7 @@ func TestCheck(t *testing.T) {
 	atBound := letters + "-" + letters + "-" + letters // 16³ tags
 	directory := entry{"horovod/", "", 0o755 | fs.ModeDir}
 	recordAs := func(text string) []entry { return edit(info+"RECORD", func(e *entry) { e.text = text }) }
-	tests := []struct {
+	for _, test := range []struct {
 		name    string
 		entries []entry
 		want    []string // part of the sentence of each problem
@@ -72,8 +72,7 @@ func TestCheck(t *testing.T) {
 		{"WHEEL lacks its version", rerecorded(info+"WHEEL", "Tag: cp311-cp311-linux_x86_64\n"), []string{"fields Wheel-Version"}},
 		{"WHEEL version", rerecorded(info+"WHEEL", strings.Replace(wheelTxt, "1.0", "2.0", 1)), []string{`"2.0", and installers support`}},
 		{"WHEEL build", rerecorded(info+"WHEEL", wheelTxt+"Build: 3\n"), []string{`has Build "3"`}},
-	}
-	for _, test := range tests {
+	} {
 		t.Run(test.name, func(t *testing.T) {
 			got := openEntries(t, test.entries...).Check()
 			ok := len(got) == len(test.want)

@@ -2,7 +2,6 @@ package wheel_test
 
 import (
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -16,8 +15,7 @@ import (
 
 func TestReadFiles(t *testing.T) {
 	w := wheeltest.Wheel{Name: "x-1.0-py3-none-any.whl", Files: []wheeltest.File{{Name: "x/a.py", Text: "a"}, {Name: "x/b.py", Text: "bb"}}}
-	unnamed := filepath.Join(t.TempDir(), "digest")
-	must.Succeed(t, os.WriteFile(unnamed, w.Bytes(), 0o600))
+	unnamed := must.File(t, "digest", w.Bytes())
 	below := func(name string) bool { return strings.HasPrefix(name, "x/") }
 	for limit, want := range map[int64]map[string][]byte{
 		1000: {"x/a.py": []byte("a"), "x/b.py": []byte("bb")},

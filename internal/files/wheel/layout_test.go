@@ -407,8 +407,7 @@ func TestBytesBehindTheEndOfACompressedMemberAreRefused(t *testing.T) {
 	h := byHand()
 	h.members[0].padding = []byte("hidden")
 	data := h.bytes()
-	w, err := read(goodName, bytes.NewReader(data), int64(len(data)))
-	must.Succeed(t, err)
+	w := must.Get(read(goodName, bytes.NewReader(data), int64(len(data))))(t)
 	problems := w.Check()
 	check.That(t, len(problems) == 1 && strings.Contains(problems[0], "bytes follow the end of the compressed data"), "%q", problems)
 }
@@ -441,8 +440,7 @@ func TestLargeMembersAreRead(t *testing.T) {
 	entry := m.header(centralSignature, 0, 0, [2]uint32{}, binary.LittleEndian.AppendUint32(make([]byte, 10), at))
 	copy(entry[20:], marks)
 	f := &zip.File{FileHeader: zip.FileHeader{Name: "a", CompressedSize64: size - 1, UncompressedSize64: size}}
-	extras, err := readExtras(m.extra)
-	must.Succeed(t, err)
+	extras := must.Get(readExtras(m.extra))(t)
 	data := uint64(at + len(header))
 	end, err := layout{sparse{at: header}, 0}.member(member{f, entry[:centralLength], extras, data}, at)
 	check.That(t, err == nil && end == data+size-1, "%d, want %d, %v", end, data+size-1, err)

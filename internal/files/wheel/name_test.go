@@ -94,8 +94,7 @@ func TestNormalVersion(t *testing.T) {
 }
 
 func TestParseHeader(t *testing.T) {
-	got, err := ParseHeader([]byte(metadata))
-	must.Succeed(t, err)
+	got := must.Get(ParseHeader([]byte(metadata)))(t)
 	want := Header{"Metadata-Version": {"2.1"}, "Name": {"horovod"}, "Version": {"0.28.1+rocm5.7"}, "License": {"Apache\n        2.0"}}
 	check.Same(t, "ParseHeader", want, got)
 	for _, text := range []string{" begins with space", "no colon", ": no name", "a b: c"} {
@@ -114,4 +113,25 @@ func FuzzParseName(f *testing.F) {
 		}
 		check.That(t, n.String() == file && len(n.Tags()) <= maxTags, "%q is written as %q, with %d tags", file, n, len(n.Tags()))
 	})
+}
+
+func TestGlibc(t *testing.T) {
+	for platform, want := range map[string][2]string{
+		"manylinux_2_38_x86_64":  {"2.38", "x86_64"},
+		"manylinux_2_5_i686":     {"2.5", "i686"},
+		"manylinux1_x86_64":      {"2.5", "x86_64"},
+		"manylinux2010_x86_64":   {"2.12", "x86_64"},
+		"manylinux2014_aarch64":  {"2.17", "aarch64"},
+		"linux_x86_64":           {},
+		"musllinux_1_2_x86_64":   {},
+		"any":                    {},
+		"manylinux_2_x86_64":     {},
+		"manylinux_2_38_":        {},
+		"manylinux2099_x86_64":   {},
+		"macosx_14_0_arm64":      {},
+		"x_manylinux2014_x86_64": {},
+	} {
+		glibc, machine := Glibc(platform)
+		check.That(t, glibc == want[0] && machine == want[1], "%s: %q, %q; want %q", platform, glibc, machine, want)
+	}
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -47,8 +46,7 @@ func TestOpenMember(t *testing.T) {
 	tmp := t.TempDir()
 	t.Setenv("TMPDIR", tmp)
 	w := openEntries(t, goodEntries()...)
-	m, err := w.Open(t.Context(), "horovod/tensorflow/mpi_lib.so")
-	must.Succeed(t, err)
+	m := must.Get(w.Open(t.Context(), "horovod/tensorflow/mpi_lib.so"))(t)
 	defer m.Close()
 	got, err := io.ReadAll(io.NewSectionReader(m, 1, 100))
 	check.That(t, err == nil && string(got) == "ELF code", "the member holds %q, %v", got, err)
@@ -60,7 +58,7 @@ func TestOpenMember(t *testing.T) {
 
 func TestOpenRefuses(t *testing.T) {
 	good := zipOf(t, time.Now(), goodEntries()...)
-	tests := []struct {
+	for _, test := range []struct {
 		test, name string
 		data       []byte
 		want       string
@@ -70,11 +68,9 @@ func TestOpenRefuses(t *testing.T) {
 		{"empty", goodName, nil, "it does not begin as a ZIP"},
 		{"text", goodName, []byte("Not Found"), "it does not begin as a ZIP"},
 		{"name", "horovod.whl", good, "parsing wheel name"},
-	}
-	for _, test := range tests {
+	} {
 		t.Run(test.test, func(t *testing.T) {
-			path := filepath.Join(t.TempDir(), test.name)
-			must.Succeed(t, os.WriteFile(path, test.data, 0o600))
+			path := must.File(t, test.name, test.data)
 			w, err := Open(path)
 			check.Fails(t, err, test.want, w)
 		})

@@ -90,8 +90,7 @@ func TestDecode(t *testing.T) {
 func decodes(t *testing.T, encoding string, want Feature) {
 	t.Helper()
 	digits, text, _ := strings.Cut(encoding, " ")
-	code, err := hex.DecodeString(digits)
-	must.Succeed(t, err)
+	code := must.Get(hex.DecodeString(digits))(t)
 	// The bytes after the instruction must not count as part of it.
 	got, err := Decode(append(slices.Clone(code), slices.Repeat([]byte{0x90}, MaxLength)...))
 	check.That(t, err == nil && got == (Instruction{len(code), want}),
@@ -109,8 +108,7 @@ func TestNoInstructions(t *testing.T) {
 		"c4e058c0", "62f44848c0", // VEX and EVEX with opcode maps that do not exist
 		"66", // more prefixes than an instruction may have
 	} {
-		raw, err := hex.DecodeString(code)
-		must.Succeed(t, err)
+		raw := must.Get(hex.DecodeString(code))(t)
 		raw = append(raw, slices.Repeat([]byte{0x66}, MaxLength)...)
 		got, err := Decode(raw)
 		check.That(t, errors.Is(err, ErrInvalid), "%s: got %+v, %v", code, got, err)

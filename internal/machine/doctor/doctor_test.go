@@ -194,9 +194,8 @@ func TestAnotherEngineNeedsLess(t *testing.T) {
 		got := examine(t, name, h, work)
 		check.That(t, got.Verdict == Fail || got.Verdict == Warn, "native: %s: %s: %s", name, got.Verdict, got.Found)
 		other := Work{Home: "/x", Engine: EngineState{Kind: Container, Program: "docker"}}
-		if got := examine(t, name, h, other); got.Verdict != None || got.Remedy != "" {
-			t.Errorf("docker: %s: %s: %s", name, got.Verdict, got.Found)
-		}
+		got = examine(t, name, h, other)
+		check.That(t, got.Verdict == None && got.Remedy == "", "docker: %s: %s: %s", name, got.Verdict, got.Found)
 	}
 }
 

@@ -22,8 +22,7 @@ import (
 // recorded reads a host from testdata/hosts. The README there describes the format.
 func recorded(t *testing.T, name string) host.Host {
 	t.Helper()
-	archive, err := txtar.ParseFile(filepath.Join("testdata", "hosts", name+".txtar"))
-	must.Succeed(t, err)
+	archive := must.Get(txtar.ParseFile(filepath.Join("testdata", "hosts", name+".txtar")))(t)
 	root, programs := fstest.MapFS{}, map[string]string{}
 	for _, f := range archive.Files {
 		kind, rest, _ := strings.Cut(f.Name, " ")
@@ -89,8 +88,7 @@ func library(text string) []byte {
 // hosts lists the recorded hosts.
 func hosts(t *testing.T) []string {
 	t.Helper()
-	entries, err := os.ReadDir(filepath.Join("testdata", "hosts"))
-	must.Succeed(t, err)
+	entries := must.Get(os.ReadDir(filepath.Join("testdata", "hosts")))(t)
 	var names []string
 	for _, e := range entries {
 		if name, is := strings.CutSuffix(e.Name(), ".txtar"); is {

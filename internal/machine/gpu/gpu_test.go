@@ -3,6 +3,7 @@ package gpu
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os/exec"
 	"strings"
 	"testing"
@@ -164,8 +165,7 @@ func TestVisibleTo(t *testing.T) {
 		for _, g := range c.host.VisibleTo(c.env).GPUs {
 			seen = append(seen, g.BusID)
 		}
-		got := strings.Join(seen, "")
-		check.That(t, got == c.want, "%v: got %q, want %q", c.env, got, c.want)
+		check.Same(t, fmt.Sprint(c.env), c.want, strings.Join(seen, ""))
 	}
 }
 
@@ -180,9 +180,8 @@ func TestLimit(t *testing.T) {
 	}
 	got, known := Limit([]GPU{{Name: "a GPU of tomorrow"}, {Name: "NVIDIA H200"}})
 	check.That(t, !known && got == 1800, "got %v, %v", got, known)
-	if _, known := Limit(nil); known {
-		t.Error("no GPUs have links")
-	}
+	_, known = Limit(nil)
+	check.That(t, !known, "no GPUs have links")
 }
 
 // Partitions of one GPU communicate inside it.

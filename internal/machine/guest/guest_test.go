@@ -23,8 +23,7 @@ func run(t *testing.T, g guest.Guest, script string, p guest.Program) string {
 	if p.Dir == "" {
 		p.Dir = "/"
 	}
-	cmd, err := g.Command(t.Context(), p)
-	must.Succeed(t, err)
+	cmd := must.Get(g.Command(t.Context(), p))(t)
 	out, err := cmd.CombinedOutput()
 	must.Hold(t, err == nil, "%v: %s", err, out)
 	return string(out)

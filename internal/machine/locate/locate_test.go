@@ -33,14 +33,12 @@ func TestFindLibrary(t *testing.T) {
 	for _, dir := range []string{lib, cell} {
 		must.Succeed(t, os.MkdirAll(dir, 0o755))
 	}
-	data, err := os.ReadFile(ncclWheel)
-	must.Succeed(t, err)
+	data := must.Get(os.ReadFile(ncclWheel))(t)
 	for path, content := range map[string][]byte{filepath.Join(lib, "librccl.so.1"): nil, filepath.Join(cell, filepath.Base(ncclWheel)): data, filepath.Join(site, "other.so"): nil} {
 		must.Succeed(t, os.WriteFile(path, content, 0o644))
 	}
 	for name, place := range map[string]string{"wheel": ncclWheel, "cell": cell} {
-		l, err := FindLibrary(place, scratch, name)
-		must.Succeed(t, err)
+		l := must.Get(FindLibrary(place, scratch, name))(t)
 		data, err := os.ReadFile(filepath.Join(l.Dir, "libnccl.so.2"))
 		check.That(t, err == nil && string(data) == "library" && l.Name == filepath.Base(place), "got %q in %+v, %v", data, l, err)
 	}
@@ -61,8 +59,7 @@ func TestProgramsOfAWheel(t *testing.T) {
 	_, err := TestsDir(ncclWheel, scratch)
 	check.Fails(t, err, "no program in")
 	must.Succeed(t, Unpack(ncclWheel, func(string) bool { return true }, filepath.Join(scratch, "programs")))
-	left, err := os.ReadDir(filepath.Join(scratch, "programs"))
-	must.Succeed(t, err)
+	left := must.Get(os.ReadDir(filepath.Join(scratch, "programs")))(t)
 	var names []string
 	for _, e := range left {
 		names = append(names, e.Name())

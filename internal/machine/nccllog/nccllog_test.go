@@ -19,9 +19,7 @@ const (
 
 func parse(t *testing.T, lines ...string) Evidence {
 	t.Helper()
-	e, err := Parse(strings.NewReader(strings.Join(lines, "\n")))
-	must.Succeed(t, err)
-	return e
+	return must.Get(Parse(strings.NewReader(strings.Join(lines, "\n"))))(t)
 }
 
 func TestVersions(t *testing.T) {
@@ -135,8 +133,7 @@ func TestWholeLogs(t *testing.T) {
 		"nccl-2.22.3-socket.log": "NCCL 2.22.3+cuda12.4: 8 via NET/Socket/0",
 		"rccl-6.2.0.log":         "RCCL 2.20.5+hip6.2: 4 via NET/IB/0/GDRDMA, 2 via P2P/IPC",
 	} {
-		data, err := os.ReadFile(filepath.Join("testdata", file))
-		must.Succeed(t, err)
+		data := must.Get(os.ReadFile(filepath.Join("testdata", file)))(t)
 		e := parse(t, string(data))
 		check.Same(t, file, want, e.Library+" "+e.Version+": "+e.Summary())
 	}
@@ -146,8 +143,7 @@ func TestSummary(t *testing.T) {
 	check.Same(t, "no evidence", "no channels", (Evidence{}).Summary())
 	e := Evidence{Connections: map[string]int{"SHM": 2, "P2P/IPC": 2, "NET/IB/0": 8}, NVLS: true}
 	check.Same(t, "summary", "8 via NET/IB/0, 2 via P2P/IPC, 2 via SHM, NVLS", e.Summary())
-	n := e.Transports()[IB]
-	check.That(t, n == 8, "got %d over IB", n)
+	check.Same(t, "transports over IB", 8, e.Transports()[IB])
 }
 
 type endless struct{ n int }

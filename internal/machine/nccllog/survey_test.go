@@ -16,9 +16,7 @@ import (
 
 func survey(t *testing.T, text string) Evidence {
 	t.Helper()
-	e, err := Survey(strings.NewReader(text))
-	must.Succeed(t, err)
-	return e
+	return must.Get(Survey(strings.NewReader(text)))(t)
 }
 
 // The logs are of jobs on one and two hosts. The first has GPUs that could use NICs but
@@ -26,8 +24,7 @@ func survey(t *testing.T, text string) Evidence {
 func TestSurveyOfJobs(t *testing.T) {
 	of := map[string]Evidence{}
 	for _, name := range []string{"rccl-2.16.5-mi250x.log", "rccl-2.21.5-mi50.log", "nccl-two-hosts.log"} {
-		data, err := os.ReadFile(filepath.Join("testdata", name))
-		must.Succeed(t, err)
+		data := must.Get(os.ReadFile(filepath.Join("testdata", name)))(t)
 		of[name] = survey(t, string(data))
 		check.That(t, of[name].Shown() && !of[name].Cut, "%s: got %+v", name, of[name])
 	}

@@ -48,8 +48,7 @@ env | sort >&2; pwd >&2`))
 	m, err := Run(t.Context(), s)
 	must.Hold(t, err == nil && len(m.Report.Rows) == 3 && strings.Count(m.Log, "NCCL version") == 2,
 		"%d rows, log %q, %v", len(m.Report.Rows), m.Log, err)
-	here, err := os.Getwd()
-	must.Succeed(t, err)
+	here := must.Get(os.Getwd())(t)
 	for _, want := range []string{"-g 1 ", "LD_LIBRARY_PATH=" + s.Library + "\n", "NCCL_NVLS_ENABLE=0\n", "NCCL_DEBUG=INFO\n", "OF_THE_JOB=yes\n", "OF_THE_ALLOCATION=kept\n", "ODD=a b=c'd\n", here + "\n"} {
 		check.That(t, strings.Contains(m.Output, want), "%q is not in %s", want, m.Output)
 	}

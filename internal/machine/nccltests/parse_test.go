@@ -2,6 +2,7 @@ package nccltests
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,9 +15,7 @@ import (
 
 func fixture(t testing.TB, name string) string {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("testdata", name))
-	must.Succeed(t, err)
-	return string(data)
+	return string(must.Get(os.ReadFile(filepath.Join("testdata", name)))(t))
 }
 
 // The outputs are of releases from 2.13 to 2.19 and of rccl-tests. The golden files hold
@@ -27,10 +26,8 @@ func TestParseEveryLayout(t *testing.T) {
 	for _, file := range files {
 		name := filepath.Base(file)
 		t.Run(name, func(t *testing.T) {
-			report, err := Parse(fixture(t, name))
-			must.Succeed(t, err)
-			text, err := json.MarshalIndent(report, "", " ")
-			must.Succeed(t, err)
+			report := must.Get(Parse(fixture(t, name)))(t)
+			text := must.Get(json.MarshalIndent(report, "", " "))(t)
 			golden.Check(t, filepath.Join("golden", name+".json"), append(text, '\n'))
 		})
 	}
@@ -80,8 +77,7 @@ func TestParseRefuses(t *testing.T) {
 // Other lines may appear between the lines of a table.
 func TestParseTolerates(t *testing.T) {
 	whole := fixture(t, "v2.17.6-all_reduce.txt")
-	want, err := Parse(whole)
-	must.Succeed(t, err)
+	want := must.Get(Parse(whole))(t)
 	lines := strings.SplitAfter(whole, "\n")
 	for name, text := range map[string]string{
 		"CRLF":          strings.ReplaceAll(whole, "\n", "\r\n"),
@@ -96,8 +92,7 @@ func TestParseTolerates(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	files, err := filepath.Glob("testdata/*-*.txt")
-	must.Succeed(f, err)
+	files := must.Get(filepath.Glob("testdata/*-*.txt"))(f)
 	for _, file := range files {
 		f.Add(fixture(f, filepath.Base(file)))
 	}
@@ -113,4 +108,10 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestVersionOf(t *testing.T) {
+	for number, want := range map[int]string{22907: "2.29.7", 21805: "2.18.5", 2804: "2.8.4", 2708: "2.7.8", 0: "", -1: ""} {
+		check.Same(t, fmt.Sprint(number), want, VersionOf(number))
+	}
 }

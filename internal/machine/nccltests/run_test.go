@@ -35,9 +35,7 @@ const help = `case "$1" in --help) echo "USAGE: all_reduce_perf [-h,--help]"; ex
 
 func data(t *testing.T, name string) string {
 	t.Helper()
-	path, err := filepath.Abs(filepath.Join("testdata", name))
-	must.Succeed(t, err)
-	return path
+	return must.Get(filepath.Abs(filepath.Join("testdata", name)))(t)
 }
 
 func TestRunReadsTheTable(t *testing.T) {
@@ -49,8 +47,7 @@ echo "NCCL version 2.22.3+cuda12.4" > "$(echo "$NCCL_DEBUG_FILE" | sed 's/%h/hos
 	s.Env = map[string]string{"NCCL_NVLS_ENABLE": "0", "LD_LIBRARY_PATH": "/x:/y"}
 	t.Setenv("NCCL_P2P_DISABLE", "1")
 	t.Setenv("SECRET", "leaked")
-	m, err := Run(t.Context(), s)
-	must.Succeed(t, err)
+	m := must.Get(Run(t.Context(), s))(t)
 	check.That(t, len(m.Report.Rows) == 3 && m.Report.Program == "all_reduce_perf" && m.Log == "NCCL version 2.22.3+cuda12.4\n",
 		"got %d rows of %s, log %q", len(m.Report.Rows), m.Report.Program, m.Log)
 	for _, want := range []string{
@@ -67,8 +64,7 @@ echo "NCCL version 2.22.3+cuda12.4" > "$(echo "$NCCL_DEBUG_FILE" | sed 's/%h/hos
 func TestRunFromAnywhere(t *testing.T) {
 	s := fakeSweep(t, help+"cat "+data(t, "v2.13.13-all_reduce.txt")+"; pwd >&2; echo $LD_LIBRARY_PATH >&2")
 	t.Chdir(filepath.Dir(s.Program))
-	here, err := os.Getwd()
-	must.Succeed(t, err)
+	here := must.Get(os.Getwd())(t)
 	s.Program, s.Library = "./all_reduce_perf", "lib"
 	m, err := Run(t.Context(), s)
 	check.That(t, err == nil && strings.HasSuffix(m.Output, "\n"+filepath.Join(here, "lib")+"\n") && !strings.Contains(m.Output, here+"\n"),
@@ -132,8 +128,7 @@ func gone(t *testing.T, name, pids string) {
 	t.Helper()
 	text, err := os.ReadFile(pids)
 	must.Hold(t, err == nil, "%s: %v", name, err)
-	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
-	must.Succeed(t, err)
+	pid := must.Get(strconv.Atoi(strings.TrimSpace(string(text))))(t)
 	for range 50 {
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		if err != nil || strings.Contains(string(stat), ") Z ") {

@@ -24,8 +24,7 @@ func TestAnInterruptIsAnsweredByACommandThatEndsAtOnce(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		var out strings.Builder
-		shown, err := Begin(late{ctx}, &out, Plain, false)
-		must.Succeed(t, err)
+		shown := must.Get(Begin(late{ctx}, &out, Plain, false))(t)
 		if interrupted {
 			cancel()
 		}

@@ -7,6 +7,7 @@ import (
 
 	"builder/internal/gates/verdict"
 	"builder/internal/view/report"
+	"builder/test/kit/check"
 )
 
 // refused returns a cell refused by a gate.
@@ -18,7 +19,7 @@ func refused(id, gate string, status verdict.Status, evidence string) report.Cel
 
 // The headline gives the number of cells that passed or did not, and the first reason.
 func TestHeadline(t *testing.T) {
-	check := refused("c", "check-build", verdict.Fail, "TensorFlow was not found\nand more")
+	build := refused("c", "check-build", verdict.Fail, "TensorFlow was not found\nand more")
 	gpu := refused("d", "nccl-tests", verdict.NotMeasured, "no GPU")
 	none := passed("e", "1")
 	none.Verdicts = nil
@@ -30,17 +31,15 @@ func TestHeadline(t *testing.T) {
 		"1 cell failed: a.c:1:10: fatal error: nosuch.h: No such file": {broken},
 		"The run has no cells": nil,
 		"2 of 2 cells passed":  {passed("a", "1"), passed("b", "1")},
-		"1 of 3 cells failed: check-build: TensorFlow was not found":               {passed("a", "1"), check, passed("b", "1")},
+		"1 of 3 cells failed: check-build: TensorFlow was not found":               {passed("a", "1"), build, passed("b", "1")},
 		"1 of 2 cells not measured: nccl-tests: no GPU":                            {passed("a", "1"), gpu},
 		"1 cell not measured: gates: No gate checked it.":                          {none},
-		"2 of 4 cells failed, 1 not measured, 1 not built: step build: it stopped": {{ID: "x"}, gpu, check, stopped},
+		"2 of 4 cells failed, 1 not measured, 1 not built: step build: it stopped": {{ID: "x"}, gpu, build, stopped},
 		"1 of 2 cells not built":                                                   {passed("a", "1"), {ID: "x"}},
 		"1 cell failed: g: " + strings.Repeat("x", 116) + "…":                      {refused("a", "g", verdict.Fail, strings.Repeat("x", 1000))},
 		"1 cell failed: g: red":                                                    {refused("a", "g", verdict.Fail, "\x1b[31mred\x1b[0m")},
 	} {
-		if got := report.Headline(report.Run{Cells: cells}); got != want {
-			t.Errorf("got  %s\nwant %s", got, want)
-		}
+		check.Same(t, "Headline", want, report.Headline(report.Run{Cells: cells}))
 	}
 }
 
@@ -55,12 +54,9 @@ func TestReasons(t *testing.T) {
 		got = append(got, fmt.Sprintf("%s %s %s", r.Status, r.What, r.Cells))
 	}
 	want := "error fetch [d], fail size [a b], fail size [c], not-measured gpu [e], skipped not built [skipped]"
-	if strings.Join(got, ", ") != want {
-		t.Errorf("got %s", strings.Join(got, ", "))
-	}
+	check.That(t, strings.Join(got, ", ") == want, "got %s", strings.Join(got, ", "))
 	waived := passed("w", "1")
 	waived.Verdicts = append(waived.Verdicts, verdict.Verdict{Gate: "x", Status: verdict.Waived})
-	if all := report.Reasons(report.Run{Cells: []report.Cell{waived}}); len(all) != 0 {
-		t.Errorf("a waived gate keeps nothing back: %v", all)
-	}
+	all := report.Reasons(report.Run{Cells: []report.Cell{waived}})
+	check.That(t, len(all) == 0, "a waived gate keeps nothing back: %v", all)
 }

@@ -50,9 +50,7 @@ func TestWriteGolden(t *testing.T) {
 	for range 2 {
 		must.Succeed(t, report.Write(path, run))
 		golden.Check(t, "run.json", []byte(contents(t, path)))
-		var err error
-		run, err = report.Read(path)
-		must.Succeed(t, err)
+		run = must.Get(report.Read(path))(t)
 	}
 	check.Same(t, "the artifact lost its key", "ab12", run.Cells[0].Artifacts[0].Key)
 }
@@ -101,8 +99,7 @@ func TestStatusOf(t *testing.T) {
 func TestRecorderKeepsInputOrder(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run.json")
 	run := planned(20)
-	recorder, err := report.NewRecorder(path, run)
-	must.Succeed(t, err)
+	recorder := must.Get(report.NewRecorder(path, run))(t)
 	var all sync.WaitGroup
 	for _, cell := range run.Cells {
 		all.Go(func() {
@@ -114,10 +111,8 @@ func TestRecorderKeepsInputOrder(t *testing.T) {
 		})
 	}
 	all.Wait()
-	returned, err := recorder.Finish(time.Now())
-	must.Succeed(t, err)
-	read, err := report.Read(path)
-	must.Succeed(t, err)
+	returned := must.Get(recorder.Finish(time.Now()))(t)
+	read := must.Get(report.Read(path))(t)
 	for i, cell := range run.Cells {
 		for _, got := range []report.Cell{returned.Cells[i], read.Cells[i]} {
 			check.That(t, got.ID == cell.ID && got.Status == report.Pass,
@@ -132,8 +127,7 @@ func TestRecorderKeepsInputOrder(t *testing.T) {
 
 func TestRecorderRefusesCellsItDoesNotKnow(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run.json")
-	recorder, err := report.NewRecorder(path, planned(1))
-	must.Succeed(t, err)
+	recorder := must.Get(report.NewRecorder(path, planned(1)))(t)
 	check.That(t, recorder.Update(report.Cell{ID: "other"}) != nil, "an unknown cell was recorded")
 }
 
@@ -176,15 +170,12 @@ func finished(cell report.Cell) report.Cell {
 
 func contents(t *testing.T, path string) string {
 	t.Helper()
-	content, err := os.ReadFile(path)
-	must.Succeed(t, err)
-	return string(content)
+	return string(must.Get(os.ReadFile(path))(t))
 }
 
 func names(t *testing.T, dir string) []string {
 	t.Helper()
-	entries, err := os.ReadDir(dir)
-	must.Succeed(t, err)
+	entries := must.Get(os.ReadDir(dir))(t)
 	var all []string
 	for _, e := range entries {
 		all = append(all, e.Name())

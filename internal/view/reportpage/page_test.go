@@ -100,12 +100,10 @@ func TestPageOfLittle(t *testing.T) {
 // Neither the names nor the sizes of logs are trusted.
 func TestHostileLogs(t *testing.T) {
 	dir := t.TempDir()
-	must.Succeed(t, os.WriteFile(filepath.Join(dir, "secret"), []byte("secret"), 0o600))
-	must.Succeed(t, os.Mkdir(filepath.Join(dir, "out"), 0o755))
+	must.Succeed(t, os.WriteFile(filepath.Join(dir, "secret"), []byte("secret"), 0o600), os.Mkdir(filepath.Join(dir, "out"), 0o755))
 	must.Succeed(t, os.WriteFile(filepath.Join(dir, "out", "large.log"), bytes.Repeat([]byte("line\n"), 1<<20), 0o600))
 	must.Succeed(t, os.Symlink("../secret", filepath.Join(dir, "out", "link.log")))
-	root, err := os.OpenRoot(filepath.Join(dir, "out"))
-	must.Succeed(t, err)
+	root := must.Get(os.OpenRoot(filepath.Join(dir, "out")))(t)
 	defer root.Close()
 	run := sample(2)
 	for path, want := range map[string]int{"../secret": 0, "/etc/passwd": 0, "": 0, "missing": 0, "link.log": 0, ".": 0, "large.log": 1} {
