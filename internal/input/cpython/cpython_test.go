@@ -24,15 +24,11 @@ func jar(t *testing.T, files ...string) string {
 	var b bytes.Buffer
 	w := zip.NewWriter(&b)
 	for _, name := range files {
-		f, err := w.Create(name)
-		must.Succeed(t, err)
-		_, err = io.WriteString(f, "content of "+name)
-		must.Succeed(t, err)
+		f := must.Get(w.Create(name))(t)
+		must.Get(io.WriteString(f, "content of "+name))(t)
 	}
 	must.Succeed(t, w.Close())
-	path := filepath.Join(t.TempDir(), "blob")
-	must.Succeed(t, os.WriteFile(path, b.Bytes(), 0o600))
-	return path
+	return must.File(t, "blob", b.Bytes())
 }
 
 // tarball writes a .tar.gz and returns its path.
@@ -43,13 +39,10 @@ func tarball(t *testing.T, headers ...tar.Header) string {
 	w := tar.NewWriter(zipped)
 	for _, h := range headers {
 		must.Succeed(t, w.WriteHeader(&h))
-		_, err := io.CopyN(w, strings.NewReader(strings.Repeat("x", int(h.Size))), h.Size)
-		must.Succeed(t, err)
+		must.Get(io.CopyN(w, strings.NewReader(strings.Repeat("x", int(h.Size))), h.Size))(t)
 	}
 	must.Succeed(t, errors.Join(w.Close(), zipped.Close()))
-	path := filepath.Join(t.TempDir(), "blob")
-	must.Succeed(t, os.WriteFile(path, b.Bytes(), 0o600))
-	return path
+	return must.File(t, "blob", b.Bytes())
 }
 
 // laid returns a line for each entry of the tar file that Write makes.
@@ -73,8 +66,7 @@ func laid(t *testing.T, archive, name, folder string) (string, error) {
 
 func TestJar(t *testing.T) {
 	path := jar(t, "META-INF/MANIFEST.MF", "a/b/bin/python3.12", "a/b/lib/python3.12/os.py", "a/b/lib/python3.12/lib-dynload/_ctypes.so", "a/b/libffi.so.7", "a/b/libpython3.12.so.1.0", "a/b/include/python3.12/Python.h")
-	got, err := laid(t, path, "c.jar", "a/b")
-	must.Succeed(t, err)
+	got := must.Get(laid(t, path, "c.jar", "a/b"))(t)
 	check.Same(t, "the tar file", got, `opt/cpython/bin/python3.12 755
 opt/cpython/lib/python3.12/os.py 644
 opt/cpython/lib/python3.12/lib-dynload/_ctypes.so 755
@@ -90,8 +82,7 @@ func TestTarball(t *testing.T) {
 		tar.Header{Name: "python/bin/python3.12", Mode: 0o4755, Size: 3, Uid: 1000},
 		tar.Header{Name: "python/bin/python3", Typeflag: tar.TypeSymlink, Linkname: "python3.12"},
 		tar.Header{Name: "other/file", Size: 1})
-	got, err := laid(t, path, "c.tar.gz", "python")
-	must.Succeed(t, err)
+	got := must.Get(laid(t, path, "c.tar.gz", "python"))(t)
 	check.Same(t, "the tar file", got, "opt/cpython/bin/python3.12 755\nopt/cpython/bin/python3 0 python3.12")
 }
 
@@ -126,8 +117,7 @@ func TestMavenRepositories(t *testing.T) {
 	f, err := w.Create("org/apache/maven/model/pom-4.0.0.xml")
 	must.Succeed(t, err)
 	_, err = io.WriteString(f, "<project><repositories><repository><id>central</id><url>https://maven.example/2</url></repository></repositories></project>")
-	must.Succeed(t, errors.Join(err, w.Close()))
-	must.Succeed(t, os.WriteFile(filepath.Join(maven, "lib", "maven-model-builder-3.jar"), b.Bytes(), 0o600))
+	must.Succeed(t, errors.Join(err, w.Close()), os.WriteFile(filepath.Join(maven, "lib", "maven-model-builder-3.jar"), b.Bytes(), 0o600))
 	check.Same(t, "built in", fmt.Sprint(cpython.MavenRepositories()), "[https://maven.example/2]")
 
 	must.Succeed(t, os.MkdirAll(filepath.Join(home, ".m2"), 0o700))

@@ -83,8 +83,7 @@ func bootstrapped(t *testing.T, debs ...Deb) []byte {
 	t.Helper()
 	archive := filepath.Join(t.TempDir(), "image.tar")
 	must.Succeed(t, bootstrap(archive, debs))
-	content, err := os.ReadFile(archive)
-	must.Succeed(t, err)
+	content := must.Get(os.ReadFile(archive))(t)
 	left, _ := os.ReadDir(filepath.Dir(archive))
 	check.That(t, len(left) == 1, "left behind: %v", left)
 	return content
@@ -102,12 +101,9 @@ func layerOf(t *testing.T, image []byte) []byte {
 	var manifest ocispec.Manifest
 	decode(t, blobs["index.json"], &index)
 	decode(t, blobs[blobPath(index.Manifests[0])], &manifest)
-	z, err := zstd.NewReader(bytes.NewReader(blobs[blobPath(manifest.Layers[0])]))
-	must.Succeed(t, err)
+	z := must.Get(zstd.NewReader(bytes.NewReader(blobs[blobPath(manifest.Layers[0])])))(t)
 	defer z.Close()
-	plain, err := io.ReadAll(z)
-	must.Succeed(t, err)
-	return plain
+	return must.Get(io.ReadAll(z))(t)
 }
 
 func decode(t *testing.T, data []byte, into any) {
@@ -151,9 +147,8 @@ func TestBootstrapKeepsOwnersAndTimes(t *testing.T) {
 	layer := layerOf(t, bootstrapped(t, pack(t, "base", base...)))
 	err := eachEntry(bytes.NewReader(layer), func(h *tar.Header, _ io.Reader) error {
 		made := h.ModTime.Equal(then) || h.ModTime.Unix() == 0
-		if h.Uid != 0 || h.Uname != "" || h.Gname != "" || !made || (h.Gid == 42) != (h.Name == "etc/shadow") {
-			t.Errorf("%s: %d:%d %q:%q %v", h.Name, h.Uid, h.Gid, h.Uname, h.Gname, h.ModTime)
-		}
+		check.That(t, h.Uid == 0 && h.Uname == "" && h.Gname == "" && made && (h.Gid == 42) == (h.Name == "etc/shadow"),
+			"%s: %d:%d %q:%q %v", h.Name, h.Uid, h.Gid, h.Uname, h.Gname, h.ModTime)
 		return nil
 	})
 	must.Succeed(t, err)
@@ -196,9 +191,8 @@ func TestBootstrapIsAnImage(t *testing.T) {
 	check.That(t, config.Architecture == "amd64" && config.OS == "linux" && index.Manifests[0].Platform.Architecture == "amd64",
 		"got %+v, %+v", config, index)
 	for _, d := range []ocispec.Descriptor{index.Manifests[0], manifest.Config, layer} {
-		if int64(len(blobs[blobPath(d)])) != d.Size {
-			t.Errorf("%s has %d bytes, its descriptor says %d", d.MediaType, len(blobs[blobPath(d)]), d.Size)
-		}
+		check.That(t, int64(len(blobs[blobPath(d)])) == d.Size,
+			"%s has %d bytes, its descriptor says %d", d.MediaType, len(blobs[blobPath(d)]), d.Size)
 	}
 }
 

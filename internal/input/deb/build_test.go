@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -55,8 +54,7 @@ func data(t testing.TB, items ...item) []byte {
 	for _, i := range items {
 		i.Size, i.ModTime = int64(len(i.body)), then
 		must.Succeed(t, w.WriteHeader(&i.Header))
-		_, err := io.WriteString(w, i.body)
-		must.Succeed(t, err)
+		must.Get(io.WriteString(w, i.body))(t)
 	}
 	must.Succeed(t, w.Close())
 	return b.Bytes()
@@ -97,8 +95,7 @@ func compressed(t testing.TB, suffix string, plain []byte) []byte {
 // locked writes a package to a file and returns its lock entry.
 func locked(t testing.TB, name string, content []byte) Deb {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), name+"_1.0-1_amd64.deb")
-	must.Succeed(t, os.WriteFile(path, content, 0o644))
+	path := must.File(t, name+"_1.0-1_amd64.deb", content)
 	sum := sha256.Sum256(content)
 	return Deb{Package{
 		Name: name, Version: "1.0-1", Architecture: "amd64", Path: "pool/main/x/" + name + "/" + filepath.Base(path),

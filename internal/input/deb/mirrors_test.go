@@ -28,8 +28,7 @@ func TestParseIndexes(t *testing.T) {
 		"cdrom:[Debian GNU/Linux 13]/debian/dists/trixie/main":  "",
 		"http://a.example/debian/dists/trixie/main/../../x'/y":  "",
 	} {
-		got := strings.Join(parseIndexes("'"+address+"/binary-amd64/Packages.xz' x_Packages 0 \n"), " ")
-		check.That(t, got == want, "%s: got %q, want %q", address, got, want)
+		check.Same(t, address, want, strings.Join(parseIndexes("'"+address+"/binary-amd64/Packages.xz' x_Packages 0 \n"), " "))
 	}
 	got := parseIndexes("'http://a.example/debian/dists/trixie/main/source/Sources.xz' x_Sources 0 \n")
 	check.That(t, got == nil, "only sources: got %q", got)

@@ -27,8 +27,7 @@ func TestParseURIs(t *testing.T) {
 	text := uri("pool/main/m/make-dfsg/make_4.4.1-2_amd64.deb", "make_4.4.1-2_amd64.deb") + "\n" +
 		uri("pool/main/g/gcc/g%2b%2b_14%7e1_amd64.deb", "g++_4%3a14~1_amd64.deb") +
 		" " + uri("pool/main/a/adduser/adduser_3.152_all.deb", "adduser_3.152_all.deb")
-	got, err := parseURIs(text, mirror)
-	must.Succeed(t, err)
+	got := must.Get(parseURIs(text, mirror))(t)
 	want := []Package{
 		{Name: "make", Version: "4.4.1-2", Architecture: "amd64", Path: "pool/main/m/make-dfsg/make_4.4.1-2_amd64.deb", Size: 463104, SHA256: sum},
 		{Name: "g++", Version: "4:14~1", Architecture: "amd64", Path: "pool/main/g/gcc/g++_14~1_amd64.deb", Size: 463104, SHA256: sum},

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -53,14 +54,10 @@ func git(t *testing.T, dir string, args ...string) {
 // archive makes the archive of v1 in a new clone and returns its tar.
 func archive(t *testing.T, repo string) []byte {
 	t.Helper()
-	sha, err := Resolve(t.Context(), Repository(repo), "v1")
-	must.Succeed(t, err)
+	sha := must.Get(Resolve(t.Context(), Repository(repo), "v1"))(t)
 	file := filepath.Join(t.TempDir(), "a.tar")
-	_, err = Make(t.Context(), t.TempDir(), Repository(repo), Tree{Commit: sha, Folder: "src"}, file)
-	must.Succeed(t, err)
-	data, err := os.ReadFile(file)
-	must.Succeed(t, err)
-	return data
+	must.Get(Make(t.Context(), t.TempDir(), Repository(repo), Tree{Commit: sha, Folder: "src"}, file))(t)
+	return must.Get(os.ReadFile(file))(t)
 }
 
 func entries(t *testing.T, data []byte) map[string]string {
@@ -72,8 +69,7 @@ func entries(t *testing.T, data []byte) map[string]string {
 			return got
 		}
 		must.Succeed(t, err)
-		text, err := io.ReadAll(r)
-		must.Succeed(t, err)
+		text := must.Get(io.ReadAll(r))(t)
 		got[h.Name] = h.FileInfo().Mode().String() + " " + h.Linkname + string(text)
 	}
 }
@@ -141,8 +137,7 @@ func TestSubmodulePlaces(t *testing.T) {
 		{"https://host.example/org/repo.git", "/srv/gloo", "/srv/gloo"},
 		{"/srv/repo", "../gloo", "../gloo"},
 	} {
-		got := submodule(Repository(c.from), "gloo", "third_party/gloo", c.address)
-		check.That(t, string(got) == c.want, "%s %s: got %s", c.from, c.address, got)
+		check.Same(t, fmt.Sprintf("%s %s", c.from, c.address), c.want, string(submodule(Repository(c.from), "gloo", "third_party/gloo", c.address)))
 	}
 }
 
@@ -150,8 +145,7 @@ func TestSubmodulePlaces(t *testing.T) {
 func TestASubmoduleIsNoOtherRepositoryOfThisHost(t *testing.T) {
 	private := repository(t, map[string]string{"password": "secret\n"})
 	bare := filepath.Join(t.TempDir(), "bare") // has no copy of the submodule
-	relative, err := filepath.Rel(bare, private)
-	must.Succeed(t, err)
+	relative := must.Get(filepath.Rel(bare, private))(t)
 	for name, address := range map[string]string{"absolute": private, "relative": relative} {
 		outer := repository(t, map[string]string{"Makefile": "all:\n"})
 		git(t, outer, "-c", "protocol.file.allow=always", "submodule", "add", "-q", private, "gloo")
@@ -168,8 +162,7 @@ func TestASubmoduleIsNoOtherRepositoryOfThisHost(t *testing.T) {
 
 func revision(t *testing.T, dir string) string {
 	t.Helper()
-	out, err := exec.Command("git", "-C", dir, "rev-parse", "HEAD").Output()
-	must.Succeed(t, err)
+	out := must.Get(exec.Command("git", "-C", dir, "rev-parse", "HEAD").Output())(t)
 	return strings.TrimSpace(string(out))
 }
 
@@ -189,9 +182,7 @@ func TestSource(t *testing.T) {
 		{"../repo", nil, "", diag.Usage},
 	} {
 		got, err := Source(c.address, c.places)
-		if diag.CodeOf(err) != c.code || err == nil && got != c.want {
-			t.Errorf("%s %v: %s, %v", c.address, c.places, got, err)
-		}
+		check.That(t, diag.CodeOf(err) == c.code && (err != nil || got == c.want), "%s %v: %s, %v", c.address, c.places, got, err)
 	}
 }
 
@@ -202,18 +193,15 @@ func TestArchiveOfAFolder(t *testing.T) {
 	git(t, repo, "submodule", "add", "-q", inner, "test/gloo")
 	git(t, repo, "commit", "-q", "-m", "with a submodule")
 	git(t, repo, "tag", "-f", "-a", "-m", "release", "v1")
-	sha, err := Resolve(t.Context(), Repository(repo), "v1")
-	must.Succeed(t, err)
+	sha := must.Get(Resolve(t.Context(), Repository(repo), "v1"))(t)
 	file := filepath.Join(t.TempDir(), "a.tar")
 	for root, want := range map[bool]map[string]string{
 		false: {"src/test/a.py": "-rw-r--r-- 1", "src/test/deep/b.py": "-rw-r--r-- 2"},
 		true:  {"src/a.py": "-rw-r--r-- 1", "src/deep/b.py": "-rw-r--r-- 2"},
 	} {
-		if _, err := Make(t.Context(), t.TempDir(), Repository(repo), Tree{Commit: sha, Under: "test", Folder: "src", Root: root}, file); err != nil {
-			t.Fatal(err)
-		}
-		data, err := os.ReadFile(file)
+		_, err := Make(t.Context(), t.TempDir(), Repository(repo), Tree{Commit: sha, Under: "test", Folder: "src", Root: root}, file)
 		must.Succeed(t, err)
+		data := must.Get(os.ReadFile(file))(t)
 		check.Same(t, "values", want, entries(t, data))
 	}
 	for under, code := range map[string]diag.Code{"tests": diag.Fetch, "../test": diag.Usage, "/etc": diag.Usage, "Makefile": diag.Fetch, "*": diag.Fetch} {

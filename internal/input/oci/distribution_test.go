@@ -27,15 +27,12 @@ func TestAgainstDistribution(t *testing.T) {
 	t.Setenv("DOCKER_CONFIG", t.TempDir())
 	host := distribution(t, binary)
 	open := func() *Repository {
-		r, err := OpenRepository("oci://"+host+"/wheels/horovod", Options{retry: patient})
-		must.Succeed(t, err)
-		return r
+		return must.Get(OpenRepository("oci://"+host+"/wheels/horovod", Options{retry: patient}))(t)
 	}
 	p := sample(t, "a")
 	digest := push(t, open(), p)
 	reads(t, open(), digest, p)
-	again := push(t, open(), p)
-	check.That(t, again == digest, "once more: %s", again)
+	check.Same(t, "once more", digest, push(t, open(), p))
 	p.Referrers = append(p.Referrers, Referrer{ArtifactType: proofType, File: file(t, "gpu.json", []byte("{}\n"))})
 	push(t, open(), p)
 	found, err := open().Referrers(t.Context(), digest)
@@ -58,8 +55,7 @@ func TestAgainstDistribution(t *testing.T) {
 // distribution starts the registry on a free port and returns its address.
 func distribution(t testing.TB, binary string) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must.Succeed(t, err)
+	listener := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	host := listener.Addr().String()
 	listener.Close() // the registry takes the port a moment later
 	dir := t.TempDir()

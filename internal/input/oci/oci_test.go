@@ -32,17 +32,14 @@ func (p *keeper) addImage(t *testing.T, arch string, layers ...string) ocispec.D
 	t.Helper()
 	repo := p.open(t).repo
 	blob := func(mediaType, text string) ocispec.Descriptor {
-		d, err := oras.PushBytes(t.Context(), repo.Blobs(), mediaType, []byte(text))
-		must.Succeed(t, err)
-		return d
+		return must.Get(oras.PushBytes(t.Context(), repo.Blobs(), mediaType, []byte(text)))(t)
 	}
 	config := blob(ocispec.MediaTypeImageConfig, `{"os":"linux","architecture":"`+arch+`"}`)
 	o := oras.PackManifestOptions{ConfigDescriptor: &config}
 	for _, text := range layers {
 		o.Layers = append(o.Layers, blob(ocispec.MediaTypeImageLayer, text))
 	}
-	d, err := oras.PackManifest(t.Context(), repo, oras.PackManifestVersion1_1, "", o)
-	must.Succeed(t, err)
+	d := must.Get(oras.PackManifest(t.Context(), repo, oras.PackManifestVersion1_1, "", o))(t)
 	must.Succeed(t, repo.Tag(t.Context(), d, arch))
 	d.Platform = &ocispec.Platform{OS: "linux", Architecture: arch}
 	return d
@@ -51,10 +48,8 @@ func (p *keeper) addImage(t *testing.T, arch string, layers ...string) ocispec.D
 // addIndex pushes an index of images under a tag and returns its digest.
 func (p *keeper) addIndex(t *testing.T, tag string, images ...ocispec.Descriptor) string {
 	t.Helper()
-	data, err := json.Marshal(object{"schemaVersion": 2, "mediaType": indexType, "manifests": images})
-	must.Succeed(t, err)
-	d, err := oras.TagBytes(t.Context(), p.open(t).repo, indexType, data, tag)
-	must.Succeed(t, err)
+	data := must.Get(json.Marshal(object{"schemaVersion": 2, "mediaType": indexType, "manifests": images}))(t)
+	d := must.Get(oras.TagBytes(t.Context(), p.open(t).repo, indexType, data, tag))(t)
 	return d.Digest.String()
 }
 
@@ -128,9 +123,28 @@ func TestShortNames(t *testing.T) {
 			t.Errorf("%s: %v", in, err)
 			continue
 		}
-		got := r.repo.Reference.Repository + ":" + r.repo.Reference.Reference
-		check.That(t, got == want, "%s: got %s, want %s", in, got, want)
+		check.Same(t, in, want, r.repo.Reference.Repository+":"+r.repo.Reference.Reference)
 		host, _, named := strings.Cut(in, "/")
 		check.That(t, !named || !strings.ContainsAny(host, ".:") || r.repo.Reference.Registry == host, "%s: the registry is %s", in, r.repo.Reference.Registry)
+	}
+}
+
+func TestMirrors(t *testing.T) {
+	m := must.Get(ParseMirrors([]string{"localhost:5000/hub/", "other.example.org=mirror.example.org"}))(t)
+	const digest = "@sha256:e50984d2e1ef6300e3fd51303839842189a077b10cb5cadff1923df10c61c493"
+	for name, want := range map[string]string{
+		"rocm/tensorflow:6.1" + digest:                   "localhost:5000/hub/rocm/tensorflow:6.1" + digest,
+		hub() + "/rocm/tensorflow":                       "localhost:5000/hub/rocm/tensorflow",
+		"debian:13":                                      "localhost:5000/hub/library/debian:13",
+		"other.example.org/pypa/manylinux_2_28" + digest: "mirror.example.org/pypa/manylinux_2_28" + digest,
+		"third.example.org/a/b:c":                        "third.example.org/a/b:c",
+		"not a reference":                                "not a reference",
+	} {
+		check.Same(t, name, want, m.Reference(name))
+	}
+	check.Same(t, "without mirrors", "a/b:c", Mirrors(nil).Reference("a/b:c"))
+	for _, text := range []string{"", "https://mirror.example.org", "mirror", "a b.c", "other.example.org=", "=mirror.example.org", "me:pw@mirror.example.org"} {
+		m, err := ParseMirrors([]string{text})
+		check.That(t, err != nil, "%q is accepted: %v", text, m)
 	}
 }

@@ -38,8 +38,7 @@ func TestAPackageOfOras(t *testing.T) {
 // put pushes a manifest unchanged.
 func put(t *testing.T, r *Repository, m any) string {
 	t.Helper()
-	data, err := json.Marshal(m)
-	must.Succeed(t, err)
+	data := must.Get(json.Marshal(m))(t)
 	d := content.NewDescriptorFromBytes(ocispec.MediaTypeImageManifest, data)
 	must.Succeed(t, r.repo.Push(t.Context(), d, bytes.NewReader(data)))
 	return d.Digest.String()
@@ -142,8 +141,7 @@ func TestResolveInARepository(t *testing.T) {
 		got, err := r.Resolve(t.Context(), reference)
 		check.That(t, err != nil, "%q: %s", reference, got)
 	}
-	empty, err := OpenRepository("oci://"+at.addr+"/nothing/here", Options{retry: quick})
-	must.Succeed(t, err)
+	empty := must.Get(OpenRepository("oci://"+at.addr+"/nothing/here", Options{retry: quick}))(t)
 	_, err = empty.Resolve(t.Context(), "v1")
 	check.That(t, errors.Is(err, ErrAbsent), "no repository: %v", err)
 }

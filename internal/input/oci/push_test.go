@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"oras.land/oras-go/v2/content"
 
 	"builder/internal/base/diag"
 	"builder/internal/base/retry"
@@ -28,9 +30,7 @@ var sansPath = cmpopts.IgnoreFields(File{}, "Path")
 
 func push(t *testing.T, r *Repository, p Package) string {
 	t.Helper()
-	digest, err := r.Push(t.Context(), p)
-	must.Succeed(t, err)
-	return digest
+	return must.Get(r.Push(t.Context(), p))(t)
 }
 
 func TestPushAndFetch(t *testing.T) {
@@ -141,8 +141,7 @@ func TestRefusalsOfAPush(t *testing.T) {
 				if status == 429 || status == 503 {
 					want = quick.Tries
 				}
-				n := place.count(at[0] + " /v2/wheels/horovod" + at[1])
-				check.That(t, n == want, "asked %d times, want %d", n, want)
+				check.Same(t, "requests", want, place.count(at[0]+" /v2/wheels/horovod"+at[1]))
 			})
 		}
 	}
@@ -178,8 +177,7 @@ func TestAFileThatChangedIsNotStored(t *testing.T) {
 		check.That(t, errors.Is(err, errChanged) && diag.CodeOf(err) == diag.Publish && at.count("POST") <= 2, "%s: %v after %d uploads", name, err, at.count("POST"))
 		found, _ := at.open(t).repo.Blobs().Exists(t.Context(), p.Files[0].descriptor())
 		check.That(t, !found, "%s: it was stored", name)
-		n := at.count("PUT /v2/wheels/horovod/manifests/")
-		check.That(t, n == 0, "%s: %d manifests were sent", name, n)
+		check.Same(t, name+": manifests sent", 0, at.count("PUT /v2/wheels/horovod/manifests/"))
 	}
 }
 
@@ -202,8 +200,7 @@ func TestWhatIsNoPackage(t *testing.T) {
 		change(&p)
 		_, err := at.open(t).Push(t.Context(), p)
 		check.That(t, err != nil && strings.Contains(err.Error(), want) && diag.CodeOf(err) == diag.Publish, "want %q, got %v", want, err)
-		n := at.count("PUT /v2/wheels/horovod/manifests/")
-		check.That(t, n == 0, "%s: %d manifests were stored", want, n)
+		check.Same(t, want+": manifests stored", 0, at.count("PUT /v2/wheels/horovod/manifests/"))
 	}
 }
 
@@ -256,9 +253,7 @@ func TestASilentRegistry(t *testing.T) {
 		return req.Method != http.MethodHead
 	})
 	open := func(o Options) *Repository {
-		r, err := OpenRepository("oci://"+at.addr+"/wheels/horovod", o)
-		must.Succeed(t, err)
-		return r
+		return must.Get(OpenRepository("oci://"+at.addr+"/wheels/horovod", o))(t)
 	}
 	r := open(Options{silence: 100 * time.Millisecond, retry: retry.Policy{Tries: 2, First: 1, Most: 1}})
 	_, err := r.Push(t.Context(), sample(t, "b"))
@@ -269,4 +264,33 @@ func TestASilentRegistry(t *testing.T) {
 	time.AfterFunc(50*time.Millisecond, cancel)
 	_, err = open(Options{}).Push(ctx, sample(t, "b"))
 	check.That(t, diag.CodeOf(err) == diag.Interrupted, "interrupted: %v", err)
+}
+
+// The bytes of a manifest depend on the package alone: otherwise every package pushed
+// again gets a new digest.
+func TestTheBytesOfAManifest(t *testing.T) {
+	sum := strings.Repeat("ab", 32)
+	f := File{Path: "/any/where", Name: "a.whl", MediaType: "application/zip", SHA256: sum, Size: 7}
+	p := Package{
+		ArtifactType: wheelType, Files: []File{f}, Annotations: map[string]string{"b": "2", "a": "1"},
+		Referrers: []Referrer{{ArtifactType: proofType, File: f}},
+	}
+	const (
+		empty = `{"mediaType":"application/vnd.oci.empty.v1+json","digest":"sha256:44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a","size":2,"data":"e30="}`
+		head  = `{"schemaVersion":2,"mediaType":"application/vnd.oci.image.manifest.v1+json","artifactType":`
+		time  = `"org.opencontainers.image.created":"1970-01-01T00:00:00Z"`
+	)
+	layers := `,"layers":[{"mediaType":"application/zip","digest":"sha256:` + sum + `","size":7,"annotations":{"org.opencontainers.image.title":"a.whl"}}]`
+	from := newUpload(nil)
+	must.Succeed(t, from.pack(t.Context(), p))
+	bytes, err := content.FetchAll(t.Context(), from, from.root)
+	want := head + `"` + wheelType + `","config":` + empty + layers + `,"annotations":{"a":"1","b":"2",` + time + `}}`
+	check.That(t, err == nil && string(bytes) == want, "%v\ngot  %s\nwant %s", err, bytes, want)
+	subject := `,"subject":{"mediaType":"application/vnd.oci.image.manifest.v1+json","digest":"` + from.root.Digest.String() + `","size":573}`
+	about, err := content.FetchAll(t.Context(), from, from.referrers[0])
+	want = head + `"` + proofType + `","config":` + empty + layers + subject + `,"annotations":{` + time + `}}`
+	check.That(t, err == nil && string(about) == want, "%v\ngot  %s\nwant %s", err, about, want)
+	m, err := read(bytes)
+	f.Path = ""
+	check.That(t, err == nil && slices.Equal(m.Files, []File{f}), "%+v, %v", m, err)
 }

@@ -9,8 +9,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -50,8 +48,7 @@ func newPlace(t *testing.T, referrers bool) *keeper {
 
 func (p *keeper) start(t *testing.T, addr string) {
 	t.Helper()
-	listener, err := net.Listen("tcp", addr)
-	must.Succeed(t, err)
+	listener := must.Get(net.Listen("tcp", addr))(t)
 	p.addr = listener.Addr().String()
 	p.Server = &httptest.Server{Listener: listener, Config: &http.Server{
 		Handler: p, ErrorLog: log.New(io.Discard, "", 0), ReadHeaderTimeout: time.Minute,
@@ -111,9 +108,7 @@ func (p *keeper) forget() {
 // open opens the repository wheels/horovod of the registry.
 func (p *keeper) open(t *testing.T) *Repository {
 	t.Helper()
-	r, err := OpenRepository("oci://"+p.addr+"/wheels/horovod", Options{retry: quick, silence: 10 * time.Second})
-	must.Succeed(t, err)
-	return r
+	return must.Get(OpenRepository("oci://"+p.addr+"/wheels/horovod", Options{retry: quick, silence: 10 * time.Second}))(t)
 }
 
 // patient is for publishers that write the same list at once.
@@ -122,8 +117,7 @@ var patient = retry.Policy{Tries: 6, First: 50 * time.Millisecond, Most: time.Se
 // file writes a file and returns its size and digest.
 func file(t *testing.T, name string, content []byte) File {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), name)
-	must.Succeed(t, os.WriteFile(path, content, 0o600))
+	path := must.File(t, name, content)
 	sum := sha256.Sum256(content)
 	return File{Path: path, Name: name, MediaType: "application/zip", SHA256: hex.EncodeToString(sum[:]), Size: int64(len(content))}
 }

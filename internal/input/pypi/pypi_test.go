@@ -28,9 +28,7 @@ import (
 // recorded returns recorded output of uv with replaced host names.
 func recorded(t *testing.T) []byte {
 	t.Helper()
-	data, err := os.ReadFile("testdata/pylock.toml")
-	must.Succeed(t, err)
-	return data
+	return must.Get(os.ReadFile("testdata/pylock.toml"))(t)
 }
 
 // isolate hides the host's configuration from the test.
@@ -96,9 +94,7 @@ func TestResolve(t *testing.T) {
 	}
 	check.Same(t, "values", want, names)
 	for _, want := range []string{"--only-binary :all:", "--python-version 3.11", "--python-platform x86_64-manylinux_2_36", `"setuptools<70"`} {
-		if !strings.Contains(asked(), want) {
-			t.Errorf("%q is not in %s", want, asked())
-		}
+		check.That(t, strings.Contains(asked(), want), "%q is not in %s", want, asked())
 	}
 }
 
@@ -115,9 +111,7 @@ func TestResolveRefuses(t *testing.T) {
 		_, err := uv.Resolve(t.Context(), t.TempDir(), req)
 		check.That(t, diag.CodeOf(err) == diag.Usage, "%+v: %v", req, err)
 	}
-	if asked() != "" {
-		t.Errorf("uv was asked: %s", asked())
-	}
+	check.That(t, asked() == "", "uv was asked: %s", asked())
 	// Horovod, the last recorded package, has no wheels.
 	req := Request{Python: "3.11", Platform: "x86_64-manylinux_2_28"}
 	_, err := uv.Resolve(t.Context(), t.TempDir(), req)
@@ -214,15 +208,13 @@ func TestNamedIndex(t *testing.T) {
 	must.Hold(t, e != nil && e.Code == diag.Usage && strings.Contains(e.Hint, "BUILDER_PYTHON_INDEX=rocm=URL"), "without an address: %+v", err)
 
 	uv.indexes = map[string]string{"rocm": named + "/simple"}
-	got, err := uv.Resolve(t.Context(), t.TempDir(), req)
-	must.Succeed(t, err)
+	got := must.Get(uv.Resolve(t.Context(), t.TempDir(), req))(t)
 	var names []string
 	for _, f := range got {
 		names = append(names, f.Filename+" "+f.Index)
 	}
 	check.Same(t, "files", []string{"numpy-1.0-py3-none-any.whl ", "torch-2.0+rocm-py3-none-any.whl rocm", "triton-3.0-py3-none-any.whl rocm"}, names)
-	places, err := uv.Locate(t.Context(), t.TempDir(), got)
-	must.Succeed(t, err)
+	places := must.Get(uv.Locate(t.Context(), t.TempDir(), got))(t)
 	for _, f := range got {
 		check.That(t, strings.HasPrefix(string(places[f.SHA256]), map[string]string{"": public, "rocm": named}[f.Index]), "%s is at %s", f.Filename, string(places[f.SHA256]))
 	}
@@ -302,12 +294,10 @@ func TestUVFromTheStore(t *testing.T) {
 		t.Skip("uv is pinned for Linux")
 	}
 	home := t.TempDir()
-	s, err := store.Open(filepath.Join(home, "store"))
-	must.Succeed(t, err)
+	s := must.Get(store.Open(filepath.Join(home, "store")))(t)
 	const program = "#!/bin/sh\n"
 	wheel := wheeltest.ZIP(time.Unix(0, 0), wheeltest.File{Name: UV.members[0], Text: program})
-	kept, err := s.Put(bytes.NewReader(wheel))
-	must.Succeed(t, err)
+	kept := must.Get(s.Put(bytes.NewReader(wheel)))(t)
 	pin := UV.wheels[runtime.GOARCH]
 	defer func() { UV.wheels[runtime.GOARCH] = pin }()
 	UV.wheels[runtime.GOARCH] = store.Blob{Name: pin.Name, SHA256: kept.SHA256}
@@ -369,9 +359,8 @@ func TestEnviron(t *testing.T) {
 		}
 		env := Tool{cache: "/cache"}.environ(t.Context())
 		check.Same(t, fmt.Sprintf("%s: the indexes", c.name), c.want, strings.Join(env.indexes(), " "))
-		if env["UV_DEFAULT_INDEX"] != c.want || env["UV_CACHE_DIR"] != "/cache" || env["UV_PYTHON_DOWNLOADS"] != "never" {
-			t.Errorf("%s: %q", c.name, env["UV_DEFAULT_INDEX"])
-		}
+		check.That(t, env["UV_DEFAULT_INDEX"] == c.want && env["UV_CACHE_DIR"] == "/cache" && env["UV_PYTHON_DOWNLOADS"] == "never",
+			"%s: %q", c.name, env["UV_DEFAULT_INDEX"])
 	}
 }
 
@@ -408,9 +397,7 @@ func TestAuthorise(t *testing.T) {
 		"https://you:hush@named.invalid/a.whl", "/a.whl",
 	}
 	for i, f := range releases[0].files {
-		if f.source != want[i] {
-			t.Errorf("%d: got %q, want %q", i, string(f.source), string(want[i]))
-		}
+		check.That(t, f.source == want[i], "%d: got %q, want %q", i, string(f.source), string(want[i]))
 	}
 }
 
@@ -426,9 +413,8 @@ func TestEnsurePip(t *testing.T) {
 	var logged []string
 	note := func(format string, args ...any) { logged = append(logged, fmt.Sprintf(format, args...)) }
 	pip, err := Programs{Note: note}.ensurePip(t.Context(), UV)
-	if err != nil || len(pip) != 1 || pip[0] != "pip3" || len(logged) != 1 || !strings.Contains(logged[0], "python3-pip") {
-		t.Errorf("got %v, %v; told %q", pip, err, logged)
-	}
+	check.That(t, err == nil && len(pip) == 1 && pip[0] == "pip3" && len(logged) == 1 && strings.Contains(logged[0], "python3-pip"),
+		"got %v, %v; told %q", pip, err, logged)
 	asked, _ := os.ReadFile(filepath.Join(bin, "asked"))
 	want := "noninteractive update\nnoninteractive install -y --no-install-recommends python3-pip\n"
 	check.That(t, string(asked) == want, "asked for %q", asked)

@@ -41,8 +41,7 @@ func TestCollect(t *testing.T) {
 		{1000, []string{half, old.SHA256, recent.SHA256}},
 		{0, []string{half, old.SHA256, recent.SHA256, last.SHA256}},
 	} {
-		got, err := s.Collect(c.most, true)
-		must.Succeed(t, err)
+		got := must.Get(s.Collect(c.most, true))(t)
 		names := digestsOf(got)
 		check.That(t, slices.Equal(names, c.gone) && got.Before == 3010, "keeping %d: %v", c.most, got)
 	}
@@ -69,8 +68,7 @@ func digestsOf(c Collected) []string {
 func TestCollectLeavesWhatSomebodyIsAt(t *testing.T) {
 	s := fresh(t)
 	b := put(t, s, "a", "content")
-	unlock, err := Lock(t.Context(), filepath.Join(s.dir, locks, b.SHA256), nil)
-	must.Succeed(t, err)
+	unlock := must.Get(Lock(t.Context(), filepath.Join(s.dir, locks, b.SHA256), nil))(t)
 	defer unlock()
 	got, err := s.Collect(0, false)
 	check.That(t, err == nil && len(got.Files) == 0 && got.After == b.Size, "%v, %v", got, err)
@@ -126,9 +124,8 @@ func TestVerifyIsNoUse(t *testing.T) {
 	check.That(t, err == nil && time.Since(all[0].Used) >= 99*time.Hour, "%v, %v", all, err)
 	again := put(t, s, "a", "content")
 	must.Hold(t, again == b, "%v", again)
-	if all, err := s.Survey(); err != nil || time.Since(all[0].Used) > time.Hour {
-		t.Errorf("what came again is old: %v, %v", all, err)
-	}
+	all, err = s.Survey()
+	check.That(t, err == nil && time.Since(all[0].Used) <= time.Hour, "what came again is old: %v, %v", all, err)
 }
 
 func TestSurvey(t *testing.T) {

@@ -71,7 +71,6 @@ func TestRedirectForEver(t *testing.T) {
 	s, b := fresh(t), blobOf(sample)
 	server := serve(t, func(_ int, w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/again", http.StatusFound) })
 	_, err := s.Fetch(t.Context(), b, []Place{Place(server.URL)}, nil)
-	if diag.CodeOf(err) != diag.Fetch || !strings.Contains(err.Error(), "redirected 10 times") || len(server.asked()) != 10 {
-		t.Errorf("asked %d times: %v", len(server.asked()), err)
-	}
+	check.That(t, diag.CodeOf(err) == diag.Fetch && strings.Contains(err.Error(), "redirected 10 times") && len(server.asked()) == 10,
+		"asked %d times: %v", len(server.asked()), err)
 }

@@ -82,8 +82,7 @@ func cut(w http.ResponseWriter, data []byte, promised int) {
 // fetched fails the test unless the fetched sample is complete.
 func fetched(t *testing.T, s *Store, b Blob, from ...Place) {
 	t.Helper()
-	path, err := s.Fetch(t.Context(), b, from, nil)
-	must.Succeed(t, err)
+	path := must.Get(s.Fetch(t.Context(), b, from, nil))(t)
 	got, err := Of(path)
 	info, _ := os.Stat(path)
 	if err != nil || got.SHA256 != b.SHA256 || info.Mode().Perm() != 0o444 {
@@ -296,8 +295,7 @@ func TestFetchFromThisHost(t *testing.T) {
 func TestFetchOnceForManyProcesses(t *testing.T) {
 	b := blobOf(sample)
 	if dir := os.Getenv("STORE_TEST_DIR"); dir != "" {
-		s, err := Open(dir)
-		must.Succeed(t, err)
+		s := must.Get(Open(dir))(t)
 		fetchedBy, err := s.Fetch(t.Context(), b, []Place{Place(os.Getenv("STORE_TEST_URL"))}, nil)
 		if err != nil {
 			t.Fatal(fetchedBy, err)

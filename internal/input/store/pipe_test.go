@@ -14,8 +14,7 @@ import (
 
 // Other users of a home can put pipes into the store. No operation blocks on one.
 func TestPipesInAStoreKeepNobodyWaiting(t *testing.T) {
-	s, err := Open(t.TempDir())
-	must.Succeed(t, err)
+	s := must.Get(Open(t.TempDir()))(t)
 	digest := strings.Repeat("ab", 32)
 	pipes := []string{s.Documents().path("key"), slotOf(s.dir, digest).record, slotOf(s.dir, digest).blob, filepath.Join(s.dir, partials, digest), filepath.Join(s.dir, users)}
 	for _, path := range pipes {

@@ -22,8 +22,7 @@ import (
 // fresh returns an empty store with short waiting times.
 func fresh(t *testing.T) *Store {
 	t.Helper()
-	s, err := Open(filepath.Join(t.TempDir(), "store"))
-	must.Succeed(t, err)
+	s := must.Get(Open(filepath.Join(t.TempDir(), "store")))(t)
 	s.policy = retry.Policy{Tries: 4, First: time.Millisecond, Most: 5 * time.Millisecond}
 	return s
 }
@@ -31,8 +30,7 @@ func fresh(t *testing.T) *Store {
 // put stores content under a name.
 func put(t *testing.T, s *Store, name, content string) Blob {
 	t.Helper()
-	b, err := s.Put(strings.NewReader(content))
-	must.Succeed(t, err)
+	b := must.Get(s.Put(strings.NewReader(content)))(t)
 	b.Name = name
 	return b
 }
@@ -40,8 +38,7 @@ func put(t *testing.T, s *Store, name, content string) Blob {
 // names lists a directory.
 func names(t *testing.T, dir string) []string {
 	t.Helper()
-	entries, err := os.ReadDir(dir)
-	must.Succeed(t, err)
+	entries := must.Get(os.ReadDir(dir))(t)
 	var all []string
 	for _, e := range entries {
 		all = append(all, e.Name())
@@ -102,9 +99,7 @@ func TestStage(t *testing.T) {
 	stage := func(all ...Blob) os.FileInfo {
 		t.Helper()
 		must.Succeed(t, s.Stage(dir, all))
-		info, err := os.Stat(dir)
-		must.Succeed(t, err)
-		return info
+		return must.Get(os.Stat(dir))(t)
 	}
 	made := stage(a, b, a)
 	got := names(t, dir)
@@ -166,8 +161,7 @@ func TestSweep(t *testing.T) {
 	write(t, filepath.Join(dir, "new"), nil)
 	day := time.Now().Add(-25 * time.Hour)
 	must.Succeed(t, os.Chtimes(old, day, day))
-	_, err := Open(s.dir)
-	must.Succeed(t, err)
+	must.Get(Open(s.dir))(t)
 	got := names(t, dir)
 	check.That(t, len(got) == 1 && got[0] == "new", "got %v", got)
 }
@@ -192,9 +186,7 @@ func TestLockIsHeldByOne(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if most.Load() != 1 {
-		t.Errorf("%d held it at once", most.Load())
-	}
+	check.That(t, most.Load() == 1, "%d held it at once", most.Load())
 	_, err := os.Stat(path)
 	check.That(t, errors.Is(err, fs.ErrNotExist), "the file stays behind")
 }
@@ -234,14 +226,12 @@ func TestLockSaysThatItWaits(t *testing.T) {
 	_, err = Lock(ctx, path, func() { calls++; cancel() })
 	check.That(t, errors.Is(err, context.Canceled) && calls == 1, "told %d times, %v", calls, err)
 	unlock()
-	again, err := Lock(t.Context(), path, nil)
-	must.Succeed(t, err)
+	again := must.Get(Lock(t.Context(), path, nil))(t)
 	again()
 }
 
 func TestCheck(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "good")
-	must.Succeed(t, os.WriteFile(path, []byte("x"), 0o644))
+	path := must.File(t, "good", "x")
 	good, err := Of(path)
 	must.Succeed(t, err, good.Check(path))
 	longer, other := good, good

@@ -77,8 +77,7 @@ func TestUseWritesThroughNoLink(t *testing.T) {
 	b := put(t, s, "a.whl", "good")
 	other := write(t, filepath.Join(t.TempDir(), "other"), []byte("of the user"))
 	must.Succeed(t, os.Remove(slotOf(s.dir, b.SHA256).record), os.Symlink(other, slotOf(s.dir, b.SHA256).record))
-	_, err := s.Use(b)
-	must.Succeed(t, err)
+	must.Get(s.Use(b))(t)
 	data, err := os.ReadFile(other)
 	check.That(t, err == nil && string(data) == "of the user", "%q, %v", data, err)
 }
@@ -94,9 +93,8 @@ func TestReceive(t *testing.T) {
 	must.Hold(t, !ok, "something was kept")
 	added, err := s.Receive(b, strings.NewReader("abc"))
 	must.Hold(t, added && err == nil, "%v, %v", added, err)
-	if added, err := s.Receive(b, strings.NewReader("abc")); added || err != nil {
-		t.Errorf("again: %v, %v", added, err)
-	}
+	added, err = s.Receive(b, strings.NewReader("abc"))
+	check.That(t, !added && err == nil, "again: %v, %v", added, err)
 	_, err = s.Receive(b, strings.NewReader("abd"))
 	check.That(t, err != nil, "what is here already hides that other bytes came")
 	left := names(t, filepath.Join(s.dir, temps))
