@@ -55,8 +55,7 @@ func TestEveryFileIsEmbeddedAndRead(t *testing.T) {
 // of a cause already found.
 func found(t *testing.T, e *diagnose.Examiner, text string) []string {
 	t.Helper()
-	r, err := e.Log(t.Context(), "log", strings.NewReader(text))
-	must.Succeed(t, err)
+	r := must.Get(e.Log(t.Context(), "log", strings.NewReader(text)))(t)
 	names := []string{}
 	for i, f := range r.Findings {
 		if i == 0 || !f.Symptom {
@@ -97,15 +96,13 @@ func TestExamplesInTheWild(t *testing.T) {
 
 // Every named fix exists.
 func TestMenders(t *testing.T) {
-	rs, err := recipe.Load(recipes.FS, "recipes", gate.Promises())
-	must.Succeed(t, err)
+	rs := must.Get(recipe.Load(recipes.FS, "recipes", gate.Promises()))(t)
 	known := map[string]bool{}
 	for _, r := range rs {
 		for _, axis := range r.AxisNames() {
 			known["the axis "+r.Name+"/"+axis] = true
 		}
-		ps, err := patch.Load(patches.FS, "patches", r.Name)
-		must.Succeed(t, err)
+		ps := must.Get(patch.Load(patches.FS, "patches", r.Name))(t)
 		for _, p := range ps {
 			known["the patch "+r.Name+"/"+p.Name] = true
 		}
@@ -148,8 +145,7 @@ func TestReports(t *testing.T) {
 	files, err := filepath.Glob("testdata/reports/*.txt")
 	must.Hold(t, err == nil && len(files) != 0, "%d reports, %v", len(files), err)
 	for _, file := range files {
-		data, err := os.ReadFile(file)
-		must.Succeed(t, err)
+		data := must.Get(os.ReadFile(file))(t)
 		head, log, _ := strings.Cut(string(data), "\n\n")
 		thread, answer, ok := strings.Cut(strings.TrimPrefix(head, "thread: "), "\nanswer: ")
 		check.That(t, ok && strings.HasPrefix(thread, "https://"), "%s does not begin with its thread and its answer: %q", file, head)
@@ -164,8 +160,7 @@ const made = "<!-- The tables below are generated from diagnoses/*.yaml: go test
 // written by hand.
 func TestTroubleshooting(t *testing.T) {
 	path := filepath.Join("..", "docs", "troubleshooting.md")
-	page, err := os.ReadFile(path)
-	must.Succeed(t, err)
+	page := must.Get(os.ReadFile(path))(t)
 	byHand, _, ok := strings.Cut(string(page), made)
 	must.Hold(t, ok, "%s has lost its mark %q", path, made)
 	var b strings.Builder

@@ -26,8 +26,7 @@ func TestSchema(t *testing.T) {
 // go:embed lists folders by name and silently leaves out others.
 func TestEveryFileIsEmbedded(t *testing.T) {
 	for _, name := range files(t) {
-		want, err := os.ReadFile(name)
-		must.Succeed(t, err)
+		want := must.Get(os.ReadFile(name))(t)
 		got, err := fs.ReadFile(patches.FS, name)
 		check.That(t, err == nil && bytes.Equal(got, want), "%s: what is embedded is not what is there: %v", name, err)
 	}
@@ -52,8 +51,7 @@ var numbered = regexp.MustCompile(`^[0-9]{2}-`)
 // Every file is a patch of a recipe, a diff of one, or the schema.
 func TestEveryFileIsRead(t *testing.T) {
 	read := map[string]bool{"schema.json": true}
-	all, err := recipe.Load(recipes.FS, "recipes", gate.Promises())
-	must.Succeed(t, err)
+	all := must.Get(recipe.Load(recipes.FS, "recipes", gate.Promises()))(t)
 	for _, r := range all {
 		loaded, err := patch.Load(patches.FS, "patches", r.Name)
 		check.That(t, err == nil, "%v", err)

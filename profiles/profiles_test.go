@@ -3,6 +3,7 @@ package profiles_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -191,15 +192,12 @@ func TestVariablesAreThoseOfTheRelease(t *testing.T) {
 			}
 			check.That(t, slices.Equal(set, want), "Ray %s reads %v, the profile at %v sets %v", ray.Version, ray.NoSet, e.Axes, set)
 			for _, name := range set {
-				if !slices.Contains(knows[e.Axes["version"]], name) {
-					t.Errorf("OpenRLHF %s does not look for %s", e.Axes["version"], name)
-				}
+				check.That(t, slices.Contains(knows[e.Axes["version"]], name), "OpenRLHF %s does not look for %s", e.Axes["version"], name)
 			}
 		})
 		for _, name := range amd {
 			_, err := p.Resolve(matrix.Filter{"ray": "=" + ray.Version, "ray-patch": "off"}, []profile.Asked{{Name: name, Value: "1"}})
-			reads := slices.Contains(ray.NoSet, name)
-			check.That(t, reads == (err == nil), "Ray %s reads %s: %t, and asked for it the profile says %v", ray.Version, name, reads, err)
+			check.Same(t, fmt.Sprintf("Ray %s reads %s", ray.Version, name), err == nil, slices.Contains(ray.NoSet, name))
 		}
 	}
 }

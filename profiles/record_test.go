@@ -33,16 +33,14 @@ func TestRecordsAreWhatTheWheelsSay(t *testing.T) {
 		must.Hold(t, err == nil && len(paths) != 0, "%d wheels of %s, %v", len(paths), project, err)
 		var all []release
 		for _, path := range paths {
-			w, err := wheel.Open(path)
-			must.Succeed(t, err)
+			w := must.Get(wheel.Open(path))(t)
 			r := read(t, w)
 			w.Close()
 			r.Version, r.Wheel, r.SHA256 = w.Name.Version, filepath.Base(path), digest(t, path)
 			all = append(all, r)
 		}
 		slices.SortFunc(all, newerFirst)
-		text, err := json.MarshalIndent(all, "", " ")
-		must.Succeed(t, err)
+		text := must.Get(json.MarshalIndent(all, "", " "))(t)
 		golden.Check(t, project+".json", append(text, '\n'))
 	}
 }
@@ -58,12 +56,10 @@ func newerFirst(a, b release) int {
 
 func digest(t *testing.T, path string) string {
 	t.Helper()
-	f, err := os.Open(path)
-	must.Succeed(t, err)
+	f := must.Get(os.Open(path))(t)
 	defer f.Close()
 	sum := sha256.New()
-	_, err = io.Copy(sum, f)
-	must.Succeed(t, err)
+	must.Get(io.Copy(sum, f))(t)
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
@@ -113,12 +109,9 @@ func member(t *testing.T, w *wheel.Wheel, end string) string {
 		if !strings.HasSuffix("/"+f.Name, "/"+end) {
 			continue
 		}
-		r, err := w.Open(t.Context(), f.Name)
-		must.Succeed(t, err)
+		r := must.Get(w.Open(t.Context(), f.Name))(t)
 		defer r.Close()
-		text, err := io.ReadAll(io.NewSectionReader(r, 0, 1<<20))
-		must.Succeed(t, err)
-		return string(text)
+		return string(must.Get(io.ReadAll(io.NewSectionReader(r, 0, 1<<20)))(t))
 	}
 	return ""
 }

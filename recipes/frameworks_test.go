@@ -31,13 +31,11 @@ var unbuilt = map[string]string{
 // TestEveryReleaseOfTheIndexHasACell: each pair of a framework release and a CPython of its
 // wheels is one locked cell, or the refusal says why not.
 func TestEveryReleaseOfTheIndexHasACell(t *testing.T) {
-	data, err := os.ReadFile("../test/frameworks/frameworks.json")
-	must.Succeed(t, err)
+	data := must.Get(os.ReadFile("../test/frameworks/frameworks.json"))(t)
 	var rows []framework
 	must.Succeed(t, json.Unmarshal(data, &rows))
 	must.Hold(t, len(rows) > 20, "%d rows", len(rows))
-	horovod, err := recipe.Find(load(t), "horovod")
-	must.Succeed(t, err)
+	horovod := must.Get(recipe.Find(load(t), "horovod"))(t)
 	for _, row := range rows {
 		for _, python := range row.Pythons {
 			cells, _, err := matrix.Expand(horovod, matrix.Filter{row.Project: row.Release, "python": python, "cuda": "all"})
@@ -58,8 +56,7 @@ func TestEveryReleaseOfTheIndexHasACell(t *testing.T) {
 // pins. TensorFlow pins none since 2.20.
 func (f framework) agrees(t *testing.T, c matrix.Cell) {
 	t.Helper()
-	d, err := lock.NewDraft(c, catalogue(t))
-	must.Succeed(t, err)
+	d := must.Get(lock.NewDraft(c, catalogue(t)))(t)
 	major, _, _ := strings.Cut(f.CUDA, ".")
 	check.That(t, c.Axes["cuda"] == major, "%s: CUDA %s, and the index has %s", c.ID, c.Axes["cuda"], f.CUDA)
 	if f.Project == "torch" {

@@ -57,9 +57,7 @@ var loaded = sync.OnceValues(func() ([]*recipe.Recipe, error) { return recipe.Lo
 // load returns the built-in recipes. A test does not change them.
 func load(t *testing.T) []*recipe.Recipe {
 	t.Helper()
-	all, err := loaded()
-	must.Succeed(t, err)
-	return all
+	return must.Get(loaded())(t)
 }
 
 var inputs = sync.OnceValues(func() (lock.Catalogue, error) {
@@ -83,9 +81,7 @@ var inputs = sync.OnceValues(func() (lock.Catalogue, error) {
 // them.
 func catalogue(t *testing.T) lock.Catalogue {
 	t.Helper()
-	c, err := inputs()
-	must.Succeed(t, err)
-	return c
+	return must.Get(inputs())(t)
 }
 
 // expanded is all cells of a recipe with their inputs.
@@ -237,13 +233,11 @@ func TestAdvisories(t *testing.T) {
 				"%s: %s is mended by %q, which is no patch", r.Name, a.ID, a.MendedBy)
 		}
 	}
-	r, err := recipe.Find(load(t), "horovod")
-	must.Succeed(t, err)
+	r := must.Get(recipe.Find(load(t), "horovod"))(t)
 	for hardening, sealed := range map[string]bool{"on": true, "off": false} {
 		cells, _, err := matrix.Expand(r, matrix.Filter{"hardening": hardening})
 		must.Succeed(t, err)
-		d, err := lock.NewDraft(cells[0], c)
-		must.Succeed(t, err)
+		d := must.Get(lock.NewDraft(cells[0], c))(t)
 		applied := slices.ContainsFunc(d.Chosen(), func(p patch.Patch) bool { return p.Name == "rendezvous-seal" })
 		if applied != sealed || (d.Settings.Expect.Gates["rendezvous"] == "sealed") != sealed || len(d.Settings.Advisories) != 2 ||
 			strings.HasSuffix(d.Cell.ID, ".unhardened") == sealed || strings.HasSuffix(d.Settings.Expect.Version, ".unhardened") == sealed ||
@@ -256,20 +250,16 @@ func TestAdvisories(t *testing.T) {
 // draft returns the one cell chosen by a filter.
 func draft(t *testing.T, recipeName string, chosen matrix.Filter) lock.Draft {
 	t.Helper()
-	r, err := recipe.Find(load(t), recipeName)
-	must.Succeed(t, err)
+	r := must.Get(recipe.Find(load(t), recipeName))(t)
 	cells, _, err := matrix.Expand(r, chosen)
 	must.Hold(t, err == nil && len(cells) == 1, "%v: %d cells, %v", chosen, len(cells), err)
-	d, err := lock.NewDraft(cells[0], catalogue(t))
-	must.Succeed(t, err)
-	return d
+	return must.Get(lock.NewDraft(cells[0], catalogue(t)))(t)
 }
 
 // nvcc puts the number of its process into a local symbol. The linker of every CUDA cell
 // discards local symbols, because two builds would differ by that number.
 func TestCUDACellsDiscardLocalSymbols(t *testing.T) {
-	r, err := recipe.Find(load(t), "horovod")
-	must.Succeed(t, err)
+	r := must.Get(recipe.Find(load(t), "horovod"))(t)
 	all, _ := drafts(t, r)
 	all = slices.DeleteFunc(slices.Clone(all), func(d lock.Draft) bool { return d.Cell.Axes["cuda"] == "none" })
 	check.That(t, len(all) != 0, "no cell has CUDA")
@@ -297,8 +287,7 @@ func TestMPIFromWheels(t *testing.T) {
 	} {
 		d := draft(t, "horovod", c.chosen)
 		env, expect, requires := d.Settings.Env, d.Settings.Expect, d.Settings.Requires
-		data, err := json.Marshal(expect)
-		must.Succeed(t, err)
+		data := must.Get(json.Marshal(expect))(t)
 		promises := string(data)
 		if d.Cell.ID != c.id || env["HOROVOD_WITH_MPI"] != "1" || env["HOROVOD_WITHOUT_GLOO"] != "1" || env["LDFLAGS"] != c.flags ||
 			expect.Launcher != c.launcher || !strings.Contains(promises, `"`+c.soname+`"`) || !strings.Contains(promises, `"controllers":["MPI"]`) {
@@ -345,8 +334,7 @@ func TestLocks(t *testing.T) {
 	for _, r := range load(t) {
 		t.Run(r.Name, func(t *testing.T) {
 			name := r.Name + ".lock.json"
-			data, err := fs.ReadFile(recipes.FS, name)
-			must.Succeed(t, err)
+			data := must.Get(fs.ReadFile(recipes.FS, name))(t)
 			f, err := lock.Decode("recipes/"+name, data)
 			must.Hold(t, err == nil && f.Recipe == r.Name, "the lock of %q: %v", f.Recipe, err)
 			check.That(t, bytes.Equal(f.Encode(), data), "it is not written as the tool writes it: make lock")

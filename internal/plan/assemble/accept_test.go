@@ -27,15 +27,10 @@ func entriesOf(t *testing.T, files map[string]string, name string, axes matrix.F
 		path = filepath.Join(site, path)
 		must.Succeed(t, os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600))
 	}
-	cat, err := catalogue.Load(site, catalogue.Names{Gates: gate.Promises()})
-	must.Succeed(t, err)
-	r, err := recipe.Find(cat.Recipes, name)
-	must.Succeed(t, err)
-	drafts, err := assemble.Choose(cat, r, axes)
-	must.Succeed(t, err)
-	entries, err := (&assemble.Assembler{Locks: cat.Locks("")}).Entries(t.Context(), r, axes, drafts)
-	must.Succeed(t, err)
-	return entries
+	cat := must.Get(catalogue.Load(site, catalogue.Names{Gates: gate.Promises()}))(t)
+	r := must.Get(recipe.Find(cat.Recipes, name))(t)
+	drafts := must.Get(assemble.Choose(cat, r, axes))(t)
+	return must.Get((&assemble.Assembler{Locks: cat.Locks("")}).Entries(t.Context(), r, axes, drafts))(t)
 }
 
 // TestUnaccepted gives cells that a site changes in the ways that changed code got into a
@@ -47,14 +42,12 @@ func TestUnaccepted(t *testing.T) {
 	}
 	average := read(patches.FS.ReadFile("nccl/25-one-rank-average.yaml"))
 	nccl := read(recipes.FS.ReadFile("nccl.lock.json"))
-	moved, err := lock.Decode("nccl.lock.json", []byte(nccl))
-	must.Succeed(t, err)
+	moved := must.Get(lock.Decode("nccl.lock.json", []byte(nccl)))(t)
 	for i := range moved.Sources {
 		moved.Sources[i].SHA256 = strings.Repeat("a", 64)
 	}
 	dir := t.TempDir()
-	_, err = lock.Write(filepath.Join(dir, "moved.json"), moved)
-	must.Succeed(t, err)
+	must.Get(lock.Write(filepath.Join(dir, "moved.json"), moved))(t)
 	movedLock := read(os.ReadFile(filepath.Join(dir, "moved.json")))
 	dropped := strings.Replace(average, "\nwhen: ", "\nwhen: {version: \"<1\"} # ", 1)
 	must.Hold(t, dropped != average, "the patch has no condition")

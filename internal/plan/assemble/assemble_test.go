@@ -16,9 +16,7 @@ import (
 
 func builtIn(t *testing.T) catalogue.Catalogue {
 	t.Helper()
-	cat, err := catalogue.Load("", catalogue.Names{Gates: gate.Promises()})
-	must.Succeed(t, err)
-	return cat
+	return must.Get(catalogue.Load("", catalogue.Names{Gates: gate.Promises()}))(t)
 }
 
 // Every cell of the built-in catalogue is locked, or lacks only the pins listed here.
@@ -33,10 +31,8 @@ func TestEveryCellIsLockedOrSaysWhyNot(t *testing.T) {
 		"gpt-sovits": "source gpt-sovits 20250228v3; source gpt-sovits 20250422v4; source gpt-sovits 20250606v2pro",
 	}
 	for _, r := range cat.Recipes {
-		drafts, err := assemble.Choose(cat, r, matrix.Everything(r))
-		must.Succeed(t, err)
-		f, err := cat.Locks(t.TempDir()).Read(r.Name)
-		must.Succeed(t, err)
+		drafts := must.Get(assemble.Choose(cat, r, matrix.Everything(r)))(t)
+		f := must.Get(cat.Locks(t.TempDir()).Read(r.Name))(t)
 		missing := f.Missing(drafts)
 		public := missing
 		public.Python = slices.DeleteFunc(slices.Clone(missing.Python), func(p lock.PythonPin) bool {
@@ -54,16 +50,14 @@ func TestEveryCellIsLockedOrSaysWhyNot(t *testing.T) {
 func TestPreferenceIsForImagesWithADigest(t *testing.T) {
 	cat := builtIn(t)
 	for _, r := range cat.Recipes {
-		all, err := assemble.Choose(cat, r, matrix.Everything(r))
-		must.Succeed(t, err)
+		all := must.Get(assemble.Choose(cat, r, matrix.Everything(r)))(t)
 		for _, axis := range r.Axes {
 			for _, value := range axis.Values {
 				cells, _, err := matrix.Expand(r, matrix.Filter{axis.Name: value})
 				if err != nil {
 					continue // the value exists only to explain why it is unavailable
 				}
-				chosen, err := lock.NewDraft(cells[0], cat.LockInputs())
-				must.Succeed(t, err)
+				chosen := must.Get(lock.NewDraft(cells[0], cat.LockInputs()))(t)
 				if !chosen.Image.Unstated() && !chosen.Runtime.Unstated() {
 					continue
 				}

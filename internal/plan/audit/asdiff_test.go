@@ -37,8 +37,7 @@ func TestAsDiff(t *testing.T) {
 	again := p
 	again.Edits = []patch.Edit{{Kind: patch.Diff, Content: "diff --git" + body}}
 	tree, _ := open("here")
-	_, err = patch.Apply(t.Context(), tree, again, nil)
-	must.Succeed(t, err)
+	must.Get(patch.Apply(t.Context(), tree, again, nil))(t)
 	got, err := tree.ReadFile(t.Context(), "x/y.py")
 	check.That(t, err == nil && string(got) == "a\nb\nc\nD\ne\nf\ng\n", "%q, %v", got, err)
 	_, err = audit.AsDiff(t.Context(), p, cells[:2], open)

@@ -45,8 +45,7 @@ func always() map[string]string { return map[string]string{"rocm": ">=6.0"} }
 func TestGoodCatalogue(t *testing.T) {
 	p := replace("one", "#include <rccl.h>", "#include <rccl/rccl.h>", always())
 	q := replace("two", "int a;", "long a;", map[string]string{"gcc": ">=13"})
-	got, err := Run(t.Context(), []patch.Patch{p, q}, cells(), sources("#include <rccl.h>\nint a;\n", "#include <rccl.h>\nint a;\n"))
-	must.Succeed(t, err)
+	got := must.Get(Run(t.Context(), []patch.Patch{p, q}, cells(), sources("#include <rccl.h>\nint a;\n", "#include <rccl.h>\nint a;\n")))(t)
 	want := Report{Rows: []Row{
 		{"one", 4, 4, map[string]patch.State{"0.27.0": patch.Applied, "0.28.1": patch.Applied}},
 		{"two", 2, 4, map[string]patch.State{"0.27.0": patch.Applied, "0.28.1": patch.Applied}},
@@ -96,8 +95,7 @@ func TestPlantedFaults(t *testing.T) {
 			[]string{`lost depends on "ninja", which is not an axis or a fact of the image`},
 		},
 	} {
-		report, err := Run(t.Context(), c.patches, cells(), c.open)
-		must.Succeed(t, err)
+		report := must.Get(Run(t.Context(), c.patches, cells(), c.open))(t)
 		said := fmt.Sprint(report.Findings)
 		for _, want := range c.want {
 			check.That(t, strings.Contains(said, want), "%s: %q is not in %s", name, want, said)

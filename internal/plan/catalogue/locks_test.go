@@ -84,8 +84,7 @@ func TestUpdateLock(t *testing.T) {
 func TestSiteLockOfABuiltInRecipe(t *testing.T) {
 	site, home := t.TempDir(), t.TempDir()
 	must.Succeed(t, os.MkdirAll(filepath.Join(site, "patches"), 0o755))
-	c, err := Load(site, Names{Gates: gate.Promises()})
-	must.Succeed(t, err)
+	c := must.Get(Load(site, Names{Gates: gate.Promises()}))(t)
 	built, err := Catalogue{}.Locks(home).Read("horovod")
 	must.Hold(t, err == nil && !built.None(), "the built-in lock: %v", err)
 	if done, err := (Catalogue{}).Locks(home).Update("horovod", Update{Pins: release(1)}); err != nil || !strings.HasPrefix(done.Path, home) {

@@ -104,8 +104,7 @@ func TestNoFileOfASiteLeadsOutOfIt(t *testing.T) {
 func TestWhatLiesInASiteIsARegularFile(t *testing.T) {
 	site := t.TempDir()
 	write(t, filepath.Join(site, "shared", "own.yaml"), ownRecipe)
-	must.Succeed(t, os.MkdirAll(filepath.Join(site, "recipes"), 0o700))
-	must.Succeed(t, os.Symlink("../shared/own.yaml", filepath.Join(site, "recipes", "own.yaml")))
+	must.Succeed(t, os.MkdirAll(filepath.Join(site, "recipes"), 0o700), os.Symlink("../shared/own.yaml", filepath.Join(site, "recipes", "own.yaml")))
 	err := everything(t, site)
 	check.That(t, err == nil, "%v", err)
 	long := filepath.Join(site, "recipes", "key.yaml")

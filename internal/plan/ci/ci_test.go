@@ -75,8 +75,7 @@ func TestFlagsChooseTheCellAlone(t *testing.T) {
 		r := anyRecipe().Draw(t, "recipe")
 		cells, _ := whole(r)
 		for _, cell := range cells {
-			job, err := ci.NewJob(cell)
-			must.Succeed(t, err)
+			job := must.Get(ci.NewJob(cell))(t)
 			must.Hold(t, job.Flags[0] == r.Name && len(job.Flags) == 1+2*len(r.Axes), "flags %q", job.Flags)
 			filter := matrix.Filter{}
 			for i := 1; i < len(job.Flags); i += 2 {
@@ -92,8 +91,7 @@ func TestFlagsChooseTheCellAlone(t *testing.T) {
 func TestNewJob(t *testing.T) {
 	r := &recipe.Recipe{Name: "lib", ID: "lib-{{version}}-{{kernels}}", Axes: []recipe.Axis{axis("version", "2.10", "2.9"), axis("kernels", "max", "sum")}}
 	cells, _ := whole(r)
-	job, err := ci.NewJob(cells[0])
-	must.Succeed(t, err)
+	job := must.Get(ci.NewJob(cells[0]))(t)
 	data, err := json.Marshal(job)
 	want := `{"id":"lib-2.10-max","recipe":"lib","axes":{"kernels":"max","version":"2.10"},"flags":["lib","--version","2.10","--kernels","max"]}`
 	check.That(t, string(data) == want && err == nil, "got  %s, %v\nwant %s", data, err, want)

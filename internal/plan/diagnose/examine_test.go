@@ -17,8 +17,7 @@ import (
 // builtIn returns an examiner with the embedded catalogue.
 func builtIn(t *testing.T) *diagnose.Examiner {
 	t.Helper()
-	all, err := diagnose.Load(os.DirFS(filepath.Join("..", "..", "..", "diagnoses")), "diagnoses")
-	must.Succeed(t, err)
+	all := must.Get(diagnose.Load(os.DirFS(filepath.Join("..", "..", "..", "diagnoses")), "diagnoses"))(t)
 	return diagnose.NewExaminer(all)
 }
 
@@ -31,7 +30,7 @@ func TestFileThatCannotBeExamined(t *testing.T) {
 		"a.so":     {"\x7fELF", "a.so: a library or a program, not a log"},
 		"a.whl":    {"PK\x03\x04", "a.whl: a wheel or another ZIP, not a log"},
 	} {
-		_, err := e.File(context.Background(), write(t, name, []byte(c.content)))
+		_, err := e.File(context.Background(), must.File(t, name, c.content))
 		check.That(t, err != nil && strings.Contains(err.Error(), c.want) && diag.CodeOf(err) == diag.Usage, "%s: got %v", name, err)
 	}
 	_, err := e.File(context.Background(), "/does/not/exist")
@@ -47,8 +46,7 @@ func TestDataIsNoLog(t *testing.T) {
 	check.That(t, diag.CodeOf(err) == diag.Usage && strings.Contains(err.Error(), "x: no known failure, and no text: 100 of 101 bytes are NUL"), "got %v", err)
 	found, err := e.Log(t.Context(), "x", strings.NewReader(nuls+"No space left on device\n"))
 	check.That(t, err == nil && len(found.Findings) == 1, "got %v, %v", found, err)
-	_, err = e.Log(t.Context(), "x", strings.NewReader("\x00"+strings.Repeat("a line of a log\n", 100)))
-	must.Succeed(t, err)
+	must.Get(e.Log(t.Context(), "x", strings.NewReader("\x00"+strings.Repeat("a line of a log\n", 100))))(t)
 }
 
 func TestLogRefuses(t *testing.T) {
@@ -62,9 +60,9 @@ func TestLogRefuses(t *testing.T) {
 func TestCause(t *testing.T) {
 	e := builtIn(t)
 	log := "NCCL INFO NET/IB : No device found.\nValueError: MPI support has not been built.\nUnknown CMake command \"hip_add_library\".\n"
-	d, ok := e.Cause(context.Background(), write(t, "a.log", []byte(log)))
+	d, ok := e.Cause(context.Background(), must.File(t, "a.log", log))
 	check.That(t, ok && d.Name == "findhip", "got %q, %v", d.Name, ok)
-	for _, path := range []string{write(t, "b.log", []byte("NCCL INFO NET/IB : No device found.\n")), write(t, "c.log", nil), "/does/not/exist"} {
+	for _, path := range []string{must.File(t, "b.log", "NCCL INFO NET/IB : No device found.\n"), must.File(t, "c.log", ""), "/does/not/exist"} {
 		d, ok := e.Cause(context.Background(), path)
 		check.That(t, !ok, "%s: got %q", path, d.Name)
 	}

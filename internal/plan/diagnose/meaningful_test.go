@@ -2,8 +2,6 @@ package diagnose_test
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -12,14 +10,6 @@ import (
 	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
-
-// write writes a file and returns its path.
-func write(t *testing.T, name string, content []byte) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), name)
-	must.Succeed(t, os.WriteFile(path, content, 0o600))
-	return path
-}
 
 func TestMeaningfulFindsTheCauseFarAboveTheEnd(t *testing.T) {
 	var log strings.Builder
@@ -30,7 +20,7 @@ func TestMeaningfulFindsTheCauseFarAboveTheEnd(t *testing.T) {
 	for i := range 60 {
 		fmt.Fprintf(&log, "noise %d\n", i)
 	}
-	got := diagnose.Meaningful(write(t, "build.log", []byte(log.String())), nil)
+	got := diagnose.Meaningful(must.File(t, "build.log", log.String()), nil)
 	check.That(t, strings.HasPrefix(got[0], "CMake Error") && got[1] == "noise 0" && got[len(got)-1] == "noise 59" && len(got) <= 15,
 		"got %q", got)
 }
@@ -39,21 +29,20 @@ func TestMeaningfulFindsTheCauseFarAboveTheEnd(t *testing.T) {
 func TestMeaningfulPrefersTheCompiler(t *testing.T) {
 	log := "Traceback (most recent call last):\n  File \"a.py\", line 1\nKeyError: 'tool'\nrunning build_ext\n" + strings.Repeat("compiling\n", 40) +
 		"./src/a.c:707:5: error: 'no' undeclared\n./src/a.c:707:5: note: each undeclared identifier is reported only once\nerror: command 'gcc' failed with exit code 1\n"
-	got := diagnose.Meaningful(write(t, "build.log", []byte(log)), nil)
+	got := diagnose.Meaningful(must.File(t, "build.log", log), nil)
 	want := []string{"./src/a.c:707:5: error: 'no' undeclared", "./src/a.c:707:5: note: each undeclared identifier is reported only once", "error: command 'gcc' failed with exit code 1"}
 	check.That(t, slices.Equal(got, want), "got %q", got)
 }
 
 func TestMeaningfulFallsBack(t *testing.T) {
-	got := diagnose.Meaningful(write(t, "build.log", []byte("quiet\n")), []string{"a", "b"})
+	got := diagnose.Meaningful(must.File(t, "build.log", []byte("quiet\n")), []string{"a", "b"})
 	check.That(t, slices.Equal(got, []string{"a", "b"}), "got %q", got)
 	many := strings.Split(strings.Repeat("a ", 20), " ")
-	if got := diagnose.Meaningful("/does/not/exist", many); len(got) != 10 {
-		t.Errorf("got %q", got)
-	}
+	got = diagnose.Meaningful("/does/not/exist", many)
+	check.That(t, len(got) == 10, "got %q", got)
 }
 
 func TestMeaningfulCutsLongLines(t *testing.T) {
-	got := diagnose.Meaningful(write(t, "build.log", []byte("error: "+strings.Repeat("x", 1<<20)+"\nend\n")), nil)
+	got := diagnose.Meaningful(must.File(t, "build.log", []byte("error: "+strings.Repeat("x", 1<<20)+"\nend\n")), nil)
 	check.That(t, len(got) == 2 && len(got[0]) <= 64<<10 && got[1] == "end", "got %d lines, the first of %d bytes", len(got), len(got[0]))
 }

@@ -25,16 +25,14 @@ func entry(name, rules, shown string) string {
 
 func examiner(t *testing.T, entries ...string) *diagnose.Examiner {
 	t.Helper()
-	all, err := read("topic: Tests\ndiagnoses:" + strings.Join(entries, ""))
-	must.Succeed(t, err)
+	all := must.Get(read("topic: Tests\ndiagnoses:" + strings.Join(entries, "")))(t)
 	return diagnose.NewExaminer(all)
 }
 
 // show returns the findings of a log as name@line x count.
 func show(t *testing.T, e *diagnose.Examiner, log string) string {
 	t.Helper()
-	r, err := e.Log(t.Context(), "log", strings.NewReader(log))
-	must.Succeed(t, err)
+	r := must.Get(e.Log(t.Context(), "log", strings.NewReader(log)))(t)
 	var all []string
 	for _, f := range r.Findings {
 		all = append(all, fmt.Sprintf("%s@%d x%d", f.Name, f.Line, f.Count))

@@ -53,8 +53,7 @@ func files(texts map[string]string) fs.FS {
 }
 
 func TestLoad(t *testing.T) {
-	got, err := image.Load(files(map[string]string{"a.yaml": good, "schema.json": "{", "sub/b.yaml": "not read"}), "images")
-	must.Succeed(t, err)
+	got := must.Get(image.Load(files(map[string]string{"a.yaml": good, "schema.json": "{", "sub/b.yaml": "not read"}), "images"))(t)
 	want := []image.Image{
 		{
 			Name: "deb", Summary: "a Debian", Python: "/usr/bin/python3", Setup: "ln -s a b\n", Env: map[string]string{"PATH": "/usr/bin"},
@@ -146,8 +145,7 @@ func TestLoadReportsWhatCannotBeRead(t *testing.T) {
 }
 
 func TestFacts(t *testing.T) {
-	all, err := image.Load(files(map[string]string{"a.yaml": good}), "images")
-	must.Succeed(t, err)
+	all := must.Get(image.Load(files(map[string]string{"a.yaml": good}), "images"))(t)
 	facts := all[0].Facts()
 	check.Same(t, "facts", map[string]string{"rocm": "5.7", "rocm-path": "/usr"}, facts)
 	facts["rocm"] = "6.1"
@@ -166,8 +164,7 @@ func TestFind(t *testing.T) {
 
 // The embedded images load, and each states the facts required for a build.
 func TestEmbeddedImages(t *testing.T) {
-	all, err := image.Load(images.FS, "images")
-	must.Succeed(t, err)
+	all := must.Get(image.Load(images.FS, "images"))(t)
 	must.Hold(t, len(all) != 0, "there is none")
 	for _, img := range all {
 		check.That(t, img.Provides["python"].Is != "" && img.Provides["glibc"].Is != "", "%s states no Python or no glibc", img.Name)
@@ -188,8 +185,7 @@ func TestEmbeddedScriptsAreShell(t *testing.T) {
 	if err != nil {
 		t.Skip("needs sh")
 	}
-	all, err := image.Load(images.FS, "images")
-	must.Succeed(t, err)
+	all := must.Get(image.Load(images.FS, "images"))(t)
 	for _, img := range all {
 		scripts := map[string]string{"setup": img.Setup}
 		for name, fact := range img.Provides {

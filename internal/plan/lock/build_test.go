@@ -95,8 +95,7 @@ func cells(t testing.TB, replace ...string) []matrix.Cell {
 	t.Helper()
 	text := strings.NewReplacer(replace...).Replace(written)
 	must.Hold(t, len(replace) == 0 || text != written, "%q is not in the recipe", replace)
-	r, err := recipe.Parse("recipes/tiny.yaml", []byte(text), gate.Promises())
-	must.Succeed(t, err)
+	r := must.Get(recipe.Parse("recipes/tiny.yaml", []byte(text), gate.Promises()))(t)
 	all, _, err := matrix.Expand(r, matrix.Filter{"version": "all"})
 	must.Succeed(t, err)
 	return all
@@ -106,8 +105,7 @@ func drafts(t testing.TB, replace ...string) []lock.Draft {
 	t.Helper()
 	var all []lock.Draft
 	for _, c := range cells(t, replace...) {
-		d, err := lock.NewDraft(c, tinyCatalogue())
-		must.Succeed(t, err)
+		d := must.Get(lock.NewDraft(c, tinyCatalogue()))(t)
 		all = append(all, d)
 	}
 	return all

@@ -31,8 +31,7 @@ func TestEncodeKeepsValues(t *testing.T) {
 	f := tinyLock()
 	f.Images[0].Debian = &image.Debian{Suites: []image.Suite{{Name: "two  spaces, {braces  in  it}\t[and]\nmore"}}, Packages: []string{"a  {b\n  c}"}}
 	f.Python[0].Requirements = []string{`x[a,b]>=1  ; python_version < "3" and {`}
-	got, err := lock.Decode("x", f.Encode())
-	must.Succeed(t, err)
+	got := must.Get(lock.Decode("x", f.Encode()))(t)
 	check.Same(t, "round trip", f.With(lock.File{}), got)
 }
 
@@ -54,10 +53,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"version":             {[]string{`"version": "3.0", "filename"`, `"filename"`}, `"cmake" "": the name, the version or the index is not valid`},
 		"index":               {[]string{`"version": "3.0", "filename"`, `"version": "3.0", "index": "a b", "filename"`}, `"cmake" "3.0": the name, the version or the index is not valid`},
 		"short sha256":        {[]string{sha("a0"), sha("a0")[1:]}, "tiny 1.0: the file name, the size or the sha256 is not valid"},
-		"long sha256":         {[]string{sha("a0"), sha("a0") + "0"}, "tiny 1.0: the file name, the size or the sha256"},
-		"sha256 in capitals":  {[]string{sha("a0"), sha("A0")}, "tiny 1.0: the file name, the size or the sha256"},
 		"sha256 and a line":   {[]string{sha("a0"), sha("a0") + `\n`}, "tiny 1.0: the file name, the size or the sha256"},
-		"no sha256":           {[]string{`, "sha256": "` + sha("d3") + `"`, ""}, "cmake 3.0: the file name, the size or the sha256"},
 		"negative size":       {[]string{`"size": 7, "sha256": "` + sha("d3"), `"size": -7, "sha256": "` + sha("d3")}, "cmake 3.0: the file name, the size or the sha256"},
 		"file name":           {[]string{"cmake-3.0.tar.gz", "../cmake-3.0.tar.gz"}, "cmake 3.0: the file name, the size or the sha256"},
 		"quoted file":         {[]string{"cmake-3.0.tar.gz", "a'b"}, "cmake 3.0: the file name, the size or the sha256"},

@@ -130,8 +130,7 @@ func TestDraftsWithoutADate(t *testing.T) {
 func TestNewDraftChangesNoInput(t *testing.T) {
 	cat, c := tinyCatalogue(), cells(t)[0]
 	env := c.Recipe.Env["VERSION"]
-	_, err := lock.NewDraft(c, cat)
-	must.Succeed(t, err)
+	must.Get(lock.NewDraft(c, cat))(t)
 	check.Same(t, "catalogue", tinyCatalogue(), cat)
 	check.That(t, c.Recipe.Env["VERSION"] == env && c.Recipe.Requires.Build[1] == "numpy=={{version}}" && c.Recipe.Expect.Extensions[0] == "tiny/{{cp}}*.so",
 		"the recipe changed: %+v", c.Recipe.Settings)

@@ -21,8 +21,7 @@ import (
 // entry returns the entry of the second cell of the tiny recipe.
 func entry(t *testing.T) lock.Entry {
 	t.Helper()
-	entries, err := lock.Assemble(drafts(t), tinyLock(), "0123456789abcdef")
-	must.Succeed(t, err)
+	entries := must.Get(lock.Assemble(drafts(t), tinyLock(), "0123456789abcdef"))(t)
 	return entries[1]
 }
 

@@ -77,16 +77,14 @@ func TestImageByDigestNeedsNoPin(t *testing.T) {
 	d.Runtime.Digest = "sha256:" + sha("ee")
 	f := tinyLock()
 	for _, f := range []lock.File{f, {Recipe: "tiny", Sources: f.Sources, Images: f.Images[:1], Python: f.Python}} {
-		entries, err := lock.Assemble([]lock.Draft{d}, f, "p")
-		must.Succeed(t, err)
+		entries := must.Get(lock.Assemble([]lock.Draft{d}, f, "p"))(t)
 		want := lock.ImagePin{Name: "registry", Registry: "registry.example/base:1", Digest: "sha256:" + sha("ee")}
 		check.Same(t, "pin", want, entries[0].Runtime.Pin)
 	}
 }
 
 func TestAssemble(t *testing.T) {
-	entries, err := lock.Assemble(drafts(t), tinyLock(), "pipeline")
-	must.Succeed(t, err)
+	entries := must.Get(lock.Assemble(drafts(t), tinyLock(), "pipeline"))(t)
 	must.Hold(t, len(entries) == 2 && entries[0].ID == "tiny-1.0-cp311" && entries[1].ID == "tiny-1.1-cp312",
 		"got %d entries: %+v", len(entries), entries)
 	d, f := drafts(t)[1], tinyLock()
@@ -138,9 +136,8 @@ func TestWrite(t *testing.T) {
 	check.That(t, os.SameFile(info, same), "the file was replaced by itself")
 	f := tinyLock()
 	f.Sources = f.Sources[1:]
-	if wrote, err := lock.Write(path, f); err != nil || !wrote {
-		t.Errorf("another: %v, %v", wrote, err)
-	}
+	wrote, err = lock.Write(path, f)
+	check.That(t, err == nil && wrote, "another: %v, %v", wrote, err)
 	data, _ := os.ReadFile(path)
 	check.That(t, string(data) == string(f.Encode()), "got %s", data)
 	left, _ := os.ReadDir(dir)
@@ -278,8 +275,7 @@ func TestKeyDependsOnEverything(t *testing.T) {
 }
 
 func TestKeyDependsOnNothingElse(t *testing.T) {
-	first, err := lock.Assemble(drafts(t), tinyLock(), "p")
-	must.Succeed(t, err)
+	first := must.Get(lock.Assemble(drafts(t), tinyLock(), "p"))(t)
 	key := first[0].Key()
 	check.That(t, regexp.MustCompile(`^[0-9a-f]{64}$`).MatchString(key) && key != first[1].Key(), "keys %s and %s", key, first[1].Key())
 	same := func(what string, ds []lock.Draft, f lock.File) {
@@ -291,8 +287,7 @@ func TestKeyDependsOnNothingElse(t *testing.T) {
 	for range 5 { // the iteration order of maps differs each time
 		same("nothing", drafts(t), tinyLock())
 	}
-	read, err := lock.Decode("l", tinyLock().Encode())
-	must.Succeed(t, err)
+	read := must.Get(lock.Decode("l", tinyLock().Encode()))(t)
 	same("writing and reading", drafts(t), read)
 	more := tinyLock()
 	more.Sources = append(more.Sources, source(pin("tiny", "9", "f0")))
@@ -316,8 +311,7 @@ func TestKeyIsStable(t *testing.T) {
 			Name: "i", Debian: &image.Debian{Packages: []string{"x"}}, Packages: []deb.Package{{Name: "x", Bootstrap: true}},
 		}},
 	}
-	data, err := json.MarshalIndent(e, "", " ")
-	must.Succeed(t, err)
+	data := must.Get(json.MarshalIndent(e, "", " "))(t)
 	const want = "ae9c31f2623745378fd2eeed087ebce0a1e29890d4bada969d18e99c0f8584da"
 	check.Same(t, fmt.Sprintf("the key of %s", data), want, e.Key())
 }

@@ -48,12 +48,10 @@ func TestMoved(t *testing.T) {
 	other.Images[1].Digest = "sha256:" + sha("c1")
 	other.Python[2].Files[0].Version = "3.1"
 	const want = "source tiny 1.1; image registry; Python 3.12 with cmake numpy==1.1 wheel"
-	if moved := tinyLock().Moved(other); moved.String() != want || moved.Recipe != "tiny" {
-		t.Errorf("%s moved, want %s", moved, want)
-	}
-	if moved := (lock.File{}).Moved(tinyLock()); len(moved.Sources) != 2 || len(moved.Images) != 2 || len(moved.Python) != 4 {
-		t.Errorf("nothing to compare with: %s moved", moved)
-	}
+	moved = tinyLock().Moved(other)
+	check.That(t, moved.String() == want && moved.Recipe == "tiny", "%s moved, want %s", moved, want)
+	moved = (lock.File{}).Moved(tinyLock())
+	check.That(t, len(moved.Sources) == 2 && len(moved.Images) == 2 && len(moved.Python) == 4, "nothing to compare with: %s moved", moved)
 }
 
 func TestUnneeded(t *testing.T) {
@@ -61,9 +59,8 @@ func TestUnneeded(t *testing.T) {
 	check.That(t, left.None(), "no cell needs %s", left)
 	const want = "source tiny 1.1; Python 3.12 with cmake numpy==1.1 wheel; Python 3.12 with numpy"
 	check.Same(t, "the first cell does not need", want, tinyLock().Unneeded(drafts(t)[:1]).String())
-	if left := tinyLock().Unneeded(nil); len(left.Sources)+len(left.Images)+len(left.Python) != 8 {
-		t.Errorf("without cells nothing is needed, and %s is", left)
-	}
+	left = tinyLock().Unneeded(nil)
+	check.That(t, len(left.Sources)+len(left.Images)+len(left.Python) == 8, "without cells nothing is needed, and %s is", left)
 	// A source or image pinned by its own digest needs no pin.
 	d := drafts(t)[0]
 	d.Runtime.Digest = "sha256:" + sha("ee")
@@ -75,9 +72,8 @@ func TestUnneeded(t *testing.T) {
 	bare := drafts(t)[0]
 	bare.Settings.Requires.Run = nil
 	f = lock.File{Python: []lock.PythonPin{{Python: bare.Vars["python"]}}}
-	if left := f.Unneeded([]lock.Draft{bare}); !left.None() {
-		t.Errorf("a cell without packages does not need %s", left)
-	}
+	left = f.Unneeded([]lock.Draft{bare})
+	check.That(t, left.None(), "a cell without packages does not need %s", left)
 	// A pin of a request that has changed since.
 	f = tinyLock()
 	f.Images[0].Debian = &image.Debian{Packages: []string{"other"}}

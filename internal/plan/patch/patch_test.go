@@ -204,8 +204,7 @@ edits:
 `
 
 func TestLoadNamesEveryFault(t *testing.T) {
-	_, err := patch.Load(fstest.MapFS{"d/1.yaml": {Data: []byte(good)}}, "patches", "d")
-	must.Succeed(t, err)
+	must.Get(patch.Load(fstest.MapFS{"d/1.yaml": {Data: []byte(good)}}, "patches", "d"))(t)
 	head, _, _ := strings.Cut(good, "  - {")
 	edit := func(text string) string { return head + "  - {" + text + "}\n" }
 	for name, c := range map[string]struct{ yaml, says string }{
@@ -337,8 +336,7 @@ func TestSelect(t *testing.T) {
 
 func TestDigestIsOfTheMeaning(t *testing.T) {
 	load := func(text string) patch.Patch {
-		all, err := patch.Load(fstest.MapFS{"d/1.yaml": {Data: []byte(text)}}, "patches", "d")
-		must.Succeed(t, err)
+		all := must.Get(patch.Load(fstest.MapFS{"d/1.yaml": {Data: []byte(text)}}, "patches", "d"))(t)
 		return all[0]
 	}
 	check.That(t, load(good).Digest() == load("# a comment\n"+good).Digest(), "a comment changes the digest")
@@ -348,8 +346,7 @@ func TestDigestIsOfTheMeaning(t *testing.T) {
 
 // If git apply accepts a diff, Apply produces the same result.
 func TestAgreesWithGitApply(t *testing.T) {
-	git, err := exec.LookPath("git")
-	must.Succeed(t, err)
+	git := must.Get(exec.LookPath("git"))(t)
 	text := source().files["c.cc"]
 	for name, c := range map[string]struct{ before, hunks string }{
 		"as written": {text, hunkOf5},
@@ -363,11 +360,9 @@ func TestAgreesWithGitApply(t *testing.T) {
 		must.Succeed(t, os.WriteFile(filepath.Join(dir, "c.cc"), []byte(c.before), 0o644))
 		cmd := exec.Command(git, "apply", "-")
 		cmd.Dir, cmd.Stdin = dir, strings.NewReader(diff)
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("%s: %v: %s", name, err, out)
-		}
-		want, err := os.ReadFile(filepath.Join(dir, "c.cc"))
-		must.Succeed(t, err)
+		out, err := cmd.CombinedOutput()
+		must.Hold(t, err == nil, "%s: %v: %s", name, err, out)
+		want := must.Get(os.ReadFile(filepath.Join(dir, "c.cc")))(t)
 		src := &tree{files: map[string]string{"c.cc": c.before}}
 		if _, err := patch.Apply(t.Context(), src, with(patch.Edit{Kind: patch.Diff, Content: diff}), nil); err != nil || src.files["c.cc"] != string(want) {
 			t.Errorf("%s: got %q, %v; git apply gives %q", name, src.files["c.cc"], err, want)

@@ -49,9 +49,7 @@ contradictions:
 
 func parse(t testing.TB, text string) *profile.Profile {
 	t.Helper()
-	p, err := profile.Parse("stack.yaml", []byte(text))
-	must.Succeed(t, err)
-	return p
+	return must.Get(profile.Parse("stack.yaml", []byte(text)))(t)
 }
 
 // said lists all settings, with "!" after those of the user.
@@ -132,8 +130,7 @@ func TestRefused(t *testing.T) {
 }
 
 func TestLines(t *testing.T) {
-	e, err := parse(t, good).Resolve(matrix.Filter{"version": "2.0", "lib": "4"}, []profile.Asked{{"A", "1,2"}, {"--b", "x"}})
-	must.Succeed(t, err)
+	e := must.Get(parse(t, good).Resolve(matrix.Filter{"version": "2.0", "lib": "4"}, []profile.Asked{{"A", "1,2"}, {"--b", "x"}}))(t)
 	golden.Check(t, "environment.env", []byte(e.Lines()))
 }
 
@@ -141,8 +138,7 @@ func TestLines(t *testing.T) {
 func TestJSON(t *testing.T) {
 	valid := recipetest.Validator(t, recipetest.Schema(&profile.Environment{}))
 	for _, asked := range [][]profile.Asked{nil, {{"A", "1"}, {"--b", ""}}} {
-		e, err := parse(t, good).Resolve(nil, asked)
-		must.Succeed(t, err)
+		e := must.Get(parse(t, good).Resolve(nil, asked))(t)
 		text, err := json.Marshal(e)
 		must.Succeed(t, err, valid(text))
 	}
@@ -204,9 +200,8 @@ func TestWhatAUserAdds(t *testing.T) {
 	for _, text := range []string{"", "A", "=1", "1A=1", "A B=1", "A=b c", "A=$(id)", "A=`id`", "A=hush'", "A=hush\nB=1", "A=hush\"", "A=ä"} {
 		got, err := profile.ReadVariable(text)
 		check.That(t, err != nil && !strings.Contains(err.Error(), "hush"), "%q: got %v, %v", text, got, err)
-		if got, err := profile.ReadOption("--x " + text); err == nil {
-			t.Errorf("--x %q: got %v", text, got)
-		}
+		got, err = profile.ReadOption("--x " + text)
+		check.That(t, err != nil, "--x %q: got %v", text, got)
 	}
 }
 

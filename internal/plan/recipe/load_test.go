@@ -3,6 +3,7 @@ package recipe_test
 import (
 	"errors"
 	"io/fs"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -48,9 +49,7 @@ variants:
 
 func parse(t *testing.T, text string) *recipe.Recipe {
 	t.Helper()
-	r, err := recipe.Parse("recipes/tool.yaml", []byte(text), gate.Promises())
-	must.Succeed(t, err)
-	return r
+	return must.Get(recipe.Parse("recipes/tool.yaml", []byte(text), gate.Promises()))(t)
 }
 
 // messages lists the errors of err as printed: position, text and hint.
@@ -73,9 +72,8 @@ func TestParse(t *testing.T) {
 	check.Same(t, "axes", "version python", strings.Join(r.AxisNames(), " "))
 	a, ok := r.Axis("version")
 	check.That(t, ok && slices.Equal(a.Values, []string{"2.10", "2.9"}), "the axis is %+v", a)
-	if a, ok := r.Axis("rocm"); ok {
-		t.Errorf("found the axis %+v", a)
-	}
+	a, ok = r.Axis("rocm")
+	check.That(t, !ok, "found the axis %+v", a)
 }
 
 // Requirements of PEP 508, and templates in all texts.
@@ -253,5 +251,23 @@ func TestNoRecipeIsCalledAll(t *testing.T) {
 		text := strings.Replace(good, "name: tool", "name: "+name, 1)
 		_, err := recipe.Load(fstest.MapFS{name + ".yaml": {Data: []byte(text)}}, "recipes", nil)
 		check.That(t, err != nil && strings.Contains(err.Error(), "is no name of a recipe"), "%s: got %v", name, err)
+	}
+}
+
+// An invalid variable name would run as a command in the script of a build step.
+func TestNamesOfVariablesAreNames(t *testing.T) {
+	text := must.Get(os.ReadFile("../../../recipes/horovod.yaml"))(t)
+	for name, line := range map[string]string{
+		"a;touch x": `"a;touch x": v`, "1a": "1a: v", "a.b": "a.b: v", "$(x)": `"$(x)": v`, "-S": `"-S": v`, "": `"": v`,
+	} {
+		bad := string(text)
+		at := strings.Index(bad, "\nenv:\n")
+		must.Hold(t, at >= 0, "the recipe has no env")
+		bad = bad[:at] + "\nenv:\n  " + line + "\n" + bad[at+len("\nenv:\n"):]
+		_, err := recipe.Parse("recipes/horovod.yaml", []byte(bad), gate.Promises())
+		errs := diag.All(err)
+		if len(errs) != 1 || !strings.Contains(errs[0].Error(), "is not the name of a variable") || errs[0].Pos.Line != strings.Count(bad[:at], "\n")+3 || errs[0].Pos.Column == 0 {
+			t.Errorf("%q: %v", name, err)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package recipe_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"builder/internal/base/decode"
 	"builder/internal/base/diag"
 	"builder/internal/plan/recipe"
 	"builder/test/kit/check"
@@ -139,5 +141,26 @@ func TestForRefusesVariantsThatDisagree(t *testing.T) {
 			_, err := r.For(map[string]string{"version": "2.10", "python": "3.12"})
 			must.Hold(t, diag.CodeOf(err) == diag.Usage && err.Error() == want, "got %v, want %s", err, want)
 		}
+	}
+}
+
+// Facts and settings of gates are one object, and the key of an entry depends on it:
+// reading and writing changes no byte.
+func TestExpectAsJSON(t *testing.T) {
+	for _, text := range []string{
+		`{}`,
+		`{"packages":["tool"]}`,
+		`{"elf-needed":{"needed":["a"]},"size":"1MB..2MB"}`,
+		`{"version":"1","waivers":[{"gate":"size","because":"b","issue":"i","until":"2099-01-01"}],"a-later-gate":[1,{"b":true}],"rdma":"linked"}`,
+	} {
+		var e recipe.Expect
+		must.Succeed(t, decode.OpenJSON([]byte(text), &e))
+		got := must.Get(json.Marshal(e))(t)
+		check.Same(t, "JSON", text, string(got))
+	}
+	for _, text := range []string{`{"rdma":"linked","rdma":"absent"}`, `{"size":{"a":1,"a":2}}`, `[]`, `{"packages":"tool"}`} {
+		var e recipe.Expect
+		err := decode.OpenJSON([]byte(text), &e)
+		check.That(t, err != nil, "%s was read as %+v", text, e)
 	}
 }

@@ -20,8 +20,7 @@ func withTests(own, more string) string {
 func TestTestsAddUp(t *testing.T) {
 	const own = `{launcher: horovodrun, ranks: 2, files: [{file: test/a.py, seconds: 60, quick: {select: x, seconds: 9}}]}`
 	settings := func(more string) (recipe.Settings, error) {
-		r, err := recipe.Parse("site/recipes/tool.yaml", []byte(withTests(own, more)), gate.Promises())
-		must.Succeed(t, err)
+		r := must.Get(recipe.Parse("site/recipes/tool.yaml", []byte(withTests(own, more)), gate.Promises()))(t)
 		return r.For(map[string]string{"python": "3.12", "version": "2.10"})
 	}
 	s, err := settings(`{files: [{file: test/a.py, known: [{cases: [test_x], because: b, issue: "https://example.org/1"}]}, {file: test/b.py, seconds: 5}, {file: test/a.py, select: alone, seconds: 2}]}`)

@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"compress/gzip"
 	"os"
-	"path/filepath"
 	"testing"
 
 	"builder/test/kit/check"
@@ -23,8 +22,7 @@ func TestRead(t *testing.T) {
 	}
 	out.Close()
 	zip.Close()
-	path := filepath.Join(t.TempDir(), "x.tar.gz")
-	must.Succeed(t, os.WriteFile(path, packed.Bytes(), 0o644))
+	path := must.File(t, "x.tar.gz", packed.Bytes())
 	tree, err := Read(path, func(name string) bool { return name == "a.h" })
 	check.That(t, err == nil && len(tree.files) == 1 && string(tree.files["a.h"]) == "x", "got %v, %v", tree, err)
 	wheel := wheeltest.Wheel{Name: "tool-1.0-py3-none-any.whl", Files: []wheeltest.File{{Name: "tool/a.h", Text: "x"}}}
