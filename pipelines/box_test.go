@@ -80,12 +80,10 @@ func (e *rememberingEngine) exit(exec string) int {
 // cache of the engine. Output and exit code come from the same exec.
 func TestAGateIsNeverTakenFromTheCache(t *testing.T) {
 	engine := &rememberingEngine{exits: []int{3, 0}, known: map[string]int{}}
-	client, err := dagger.Connect(t.Context(), dagger.WithConn(engine))
-	must.Succeed(t, err)
+	client := must.Get(dagger.Connect(t.Context(), dagger.WithConn(engine)))(t)
 	for _, want := range engine.exits {
 		b := box{&session{client: client, bubblewrap: "/bwrap"}, client.Container(), venvDir}
-		got, err := b.Run(t.Context(), gate.Command{Name: "load", Args: []string{"PYTHON", "load.py"}})
-		must.Succeed(t, err)
+		got := must.Get(b.Run(t.Context(), gate.Command{Name: "load", Args: []string{"PYTHON", "load.py"}}))(t)
 		check.That(t, got.Exit == want && got.Output == fmt.Sprintf("exit %d\n", want), "the gate ends with %+v, want exit %d", got, want)
 	}
 	check.That(t, engine.ran == 2, "%d execs, want 2", engine.ran)

@@ -102,8 +102,7 @@ func TestWriteRequirements(t *testing.T) {
 	input := artifact.Artifact{Name: "nccl-2-py3-none-any.whl", SHA256: "bb"}
 	a, err := writeRequirements(e, made, []artifact.Artifact{input}, t.TempDir())
 	must.Succeed(t, err)
-	text, err := os.ReadFile(a.Path)
-	must.Succeed(t, err)
+	text := must.Get(os.ReadFile(a.Path))(t)
 	header, lines, _ := strings.Cut(string(text), "\nthe-tool")
 	lines = "the-tool" + lines
 	line := "\n#   pip install --require-hashes --find-links . --find-links ../nccl-2 -r tool-1.0-cp311.requirements.txt\n"
@@ -115,9 +114,8 @@ func TestWriteRequirements(t *testing.T) {
 	if a, err = writeRequirements(e, made, nil, t.TempDir()); err == nil {
 		text, err = os.ReadFile(a.Path)
 	}
-	if line := "\n#   pip install --require-hashes \"file://$PWD/" + made.Name + "#sha256=aa\" -r tool-1.0-cp311.requirements.txt\n"; err != nil || !strings.Contains(string(text), line) {
-		t.Errorf("the header lacks the address of the wheel, %v:\n%s", err, text)
-	}
+	line = "\n#   pip install --require-hashes \"file://$PWD/" + made.Name + "#sha256=aa\" -r tool-1.0-cp311.requirements.txt\n"
+	check.That(t, err == nil && strings.Contains(string(text), line), "the header lacks the address of the wheel, %v:\n%s", err, text)
 	_, err = writeRequirements(e, artifact.Artifact{Name: "x.whl"}, nil, t.TempDir())
 	check.That(t, err != nil, "a wheel without a version has requirements")
 }

@@ -3,6 +3,7 @@ package pipelines
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
@@ -67,7 +68,6 @@ func TestIntact(t *testing.T) {
 		{func() { os.Remove(archive) }, false},
 	} {
 		step.do()
-		got := e.intact(archive)
-		check.That(t, got == step.want, "step %d: got %v", i, got)
+		check.Same(t, fmt.Sprintf("step %d", i), step.want, e.intact(archive))
 	}
 }

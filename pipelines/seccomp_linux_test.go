@@ -55,8 +55,7 @@ func TestSeccompFilter(t *testing.T) {
 	if runtime.GOARCH != "amd64" {
 		t.Skip("the filter is for amd64")
 	}
-	profile, err := seccomp.GetDefaultProfile(&specs.Spec{Process: &specs.Process{Capabilities: &specs.LinuxCapabilities{}}})
-	must.Succeed(t, err)
+	profile := must.Get(seccomp.GetDefaultProfile(&specs.Spec{Process: &specs.Process{Capabilities: &specs.LinuxCapabilities{}}}))(t)
 	policy := seccompbpf.Policy{DefaultAction: seccompbpf.ActionErrno}
 	for _, rule := range profile.Syscalls {
 		policy.Syscalls = append(policy.Syscalls, group(t, rule))
@@ -73,8 +72,7 @@ func TestSeccompFilter(t *testing.T) {
 		}
 	}
 	policy.Syscalls = append(policy.Syscalls, sockets)
-	program, err := policy.Assemble()
-	must.Succeed(t, err)
+	program := must.Get(policy.Assemble())(t)
 	golden.CheckFile(t, "scripts/seccomp.b64", encoded(t, append(noAudit, program...)))
 }
 
@@ -120,8 +118,7 @@ func condition(t *testing.T, arg specs.LinuxSeccompArg) seccompbpf.Condition {
 // encoded returns a program in the kernel's format (struct sock_filter) in base 64.
 func encoded(t *testing.T, program []bpf.Instruction) []byte {
 	t.Helper()
-	raw, err := bpf.Assemble(program)
-	must.Succeed(t, err)
+	raw := must.Get(bpf.Assemble(program))(t)
 	var data []byte
 	for _, i := range raw {
 		data = binary.LittleEndian.AppendUint16(data, i.Op)

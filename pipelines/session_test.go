@@ -37,8 +37,7 @@ func TestStepsCannotBlameTheEngine(t *testing.T) {
 // An exec that prints more than the engine gives back has succeeded.
 func TestOutputThatIsTooLong(t *testing.T) {
 	engine := &modes{}
-	client, err := dagger.Connect(t.Context(), dagger.WithConn(engine))
-	must.Succeed(t, err)
+	client := must.Get(dagger.Connect(t.Context(), dagger.WithConn(engine)))(t)
 	for answer, want := range map[string]struct {
 		printed string
 		whole   bool

@@ -49,8 +49,7 @@ func python(t *testing.T, dir, name string, env []string, args ...string) (strin
 // unpacked returns the tree of a wheel after the source step.
 func unpacked(t *testing.T, file []byte) (tree, says string, err error) {
 	t.Helper()
-	at := filepath.Join(t.TempDir(), released)
-	must.Succeed(t, os.WriteFile(at, file, 0o644))
+	at := must.File(t, released, file)
 	tree = t.TempDir()
 	says, err = python(t, tree, "unpack.py", nil, at, tree)
 	return tree, says, err
@@ -72,8 +71,7 @@ func TestRepack(t *testing.T) {
 	must.Succeed(t, os.WriteFile(changed, []byte("VARIABLE = 'B'\n"), 0o644))
 	first, says, err := repacked(t, tree, "--local", "rocm6.1")
 	must.Hold(t, err == nil, "%v: %s", err, says)
-	w, err := wheel.Open(first)
-	must.Succeed(t, err)
+	w := must.Get(wheel.Open(first))(t)
 	defer w.Close()
 	problems := w.Check()
 	check.That(t, len(problems) == 0, "the wheel is not in order: %q", problems)
@@ -105,8 +103,7 @@ func TestRepackIsAFunctionOfTheTree(t *testing.T) {
 		must.Succeed(t, os.Chtimes(filepath.Join(tree, "tool/run"), late, late))
 		path, says, err := repacked(t, tree, "--local", "rocm6.1")
 		must.Hold(t, err == nil, "%v: %s", err, says)
-		data, err := os.ReadFile(path)
-		must.Succeed(t, err)
+		data := must.Get(os.ReadFile(path))(t)
 		made = append(made, data)
 	}
 	check.That(t, bytes.Equal(made[0], made[1]), "two repacks differ")
@@ -128,8 +125,7 @@ func TestRepackDropsWhatThePlatformProvides(t *testing.T) {
 	must.Succeed(t, err)
 	path, says, err := repacked(t, tree, "--local", "rocm6.1", "--provided", "flash-attn", "--provided", "Torch")
 	must.Hold(t, err == nil && strings.Count(says, "dropped ") == 3, "%v: %s", err, says)
-	w, err := wheel.Open(path)
-	must.Succeed(t, err)
+	w := must.Get(wheel.Open(path))(t)
 	defer w.Close()
 	left := w.Metadata.Values("Requires-Dist")
 	check.That(t, len(left) == 1 && left[0] == "torchmetrics", "left are %q", left)

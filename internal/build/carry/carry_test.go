@@ -93,8 +93,7 @@ func TestWriteIsAllOrNothing(t *testing.T) {
 
 // Members before the manipulated one are taken, and none after it.
 func TestReadRefuses(t *testing.T) {
-	good, err := os.ReadFile(written(t, "x.tar"))
-	must.Succeed(t, err)
+	good := must.Get(os.ReadFile(written(t, "x.tar")))(t)
 	first := min(sum("one"), sum("two"))
 	for name, c := range map[string]struct {
 		change func(members []file) []file
@@ -126,8 +125,7 @@ func TestReadRefuses(t *testing.T) {
 			"%s: got %v", name, err)
 	}
 	for n := 0; n < len(good); n += 100 {
-		path := filepath.Join(t.TempDir(), "x.tar")
-		must.Succeed(t, os.WriteFile(path, good[:n], 0o644))
+		path := must.File(t, "x.tar", good[:n])
 		s := &receiver{}
 		err := carry.Read(path, s.take) // the empty blocks at the end of a tar file may be missing
 		check.That(t, err != nil || len(s.took) == 2, "%d of %d bytes were taken for all", n, len(good))
@@ -157,8 +155,7 @@ func repack(t testing.TB, data []byte, change func([]file) []file) string {
 			break
 		}
 		must.Succeed(t, err)
-		content, err := io.ReadAll(in)
-		must.Succeed(t, err)
+		content := must.Get(io.ReadAll(in))(t)
 		all = append(all, file{*h, content})
 	}
 	var packed bytes.Buffer
@@ -171,9 +168,7 @@ func repack(t testing.TB, data []byte, change func([]file) []file) string {
 		must.Succeed(t, err)
 	}
 	must.Succeed(t, out.Close())
-	path := filepath.Join(t.TempDir(), "x.tar")
-	must.Succeed(t, os.WriteFile(path, packed.Bytes(), 0o644))
-	return path
+	return must.File(t, "x.tar", packed.Bytes())
 }
 
 // edit changes the first member whose name starts with name.

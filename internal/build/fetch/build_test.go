@@ -114,8 +114,7 @@ func (m *mirror) requests() []string {
 // newFetcher returns a fetcher with an empty store. A call of uv fails the test.
 func newFetcher(t *testing.T, mirrors ...*mirror) *fetch.Fetcher {
 	t.Helper()
-	s, err := store.Open(filepath.Join(t.TempDir(), "store"))
-	must.Succeed(t, err)
+	s := must.Get(store.Open(filepath.Join(t.TempDir(), "store")))(t)
 	f := &fetch.Fetcher{Store: s, Scratch: t.TempDir(), Overrides: map[string][]string{}, UV: func(context.Context) (pypi.Tool, error) {
 		t.Error("uv was asked for")
 		return pypi.Tool{}, errors.New("no uv")
@@ -133,8 +132,7 @@ func newFetcher(t *testing.T, mirrors ...*mirror) *fetch.Fetcher {
 func entry(t *testing.T, f *fetch.Fetcher, packages ...deb.Package) lock.Entry {
 	t.Helper()
 	source := []byte("source")
-	_, err := f.Store.Put(bytes.NewReader(source))
-	must.Succeed(t, err)
+	must.Get(f.Store.Put(bytes.NewReader(source)))(t)
 	return lock.Entry{
 		Source: lock.SourcePin{File: file("tool", sdist, source)},
 		Image:  lock.Image{Pin: lock.ImagePin{Name: "base", Date: "20261121T000000Z", Packages: packages}},

@@ -149,9 +149,8 @@ func TestFetchAfterTheEnd(t *testing.T) {
 	cancel(cause)
 	var log bytes.Buffer
 	err := f.Fetch(ctx, entry(t, f, packages...), &log)
-	if !errors.Is(err, cause) || err.Error() != "fetching 50 files: another cell failed" || len(m.requests()) > 0 || log.Len() > 0 {
-		t.Errorf("%v, %q, %s", err, m.requests(), log.String())
-	}
+	check.That(t, errors.Is(err, cause) && err.Error() == "fetching 50 files: another cell failed" && len(m.requests()) == 0 && log.Len() == 0,
+		"%v, %q, %s", err, m.requests(), log.String())
 }
 
 func TestOtherPlaces(t *testing.T) {
@@ -307,8 +306,7 @@ func TestBlobsAndWhatIsMissing(t *testing.T) {
 	err := f.Missing([]lock.Entry{e, e}, io.Discard)
 	check.That(t, diag.CodeOf(err) == diag.Fetch && strings.HasPrefix(err.Error(), "3 files are not in the store"), "%v", err)
 	for _, seed := range []int{1, 2, 3} {
-		_, err := f.Store.Put(bytes.NewReader(noise(seed, 10)))
-		must.Succeed(t, err)
+		must.Get(f.Store.Put(bytes.NewReader(noise(seed, 10))))(t)
 	}
 	err = f.Missing([]lock.Entry{e}, io.Discard)
 	check.That(t, err == nil, "nothing is missing: %v", err)

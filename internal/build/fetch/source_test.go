@@ -27,17 +27,14 @@ func repository(t *testing.T) (dir string, pin lock.SourcePin) {
 		out, err := cmd.CombinedOutput()
 		must.Hold(t, err == nil, "%v: %s", err, out)
 	}
-	commit, err := git.Resolve(t.Context(), git.Repository(dir), "v1")
-	must.Succeed(t, err)
+	commit := must.Get(git.Resolve(t.Context(), git.Repository(dir), "v1"))(t)
 	pin = lock.SourcePin{
 		File:       pypi.File{Project: "tool", Version: "1", Filename: "tool-1.tar"},
 		Repository: "https://git.invalid/tool", Tag: "v1", Commit: commit,
 	}
 	archive := filepath.Join(t.TempDir(), "tool-1.tar")
-	_, err = git.Make(t.Context(), t.TempDir(), git.Repository(dir), git.Tree{Commit: commit, Folder: pin.Folder()}, archive)
-	must.Succeed(t, err)
-	blob, err := store.Of(archive)
-	must.Succeed(t, err)
+	must.Get(git.Make(t.Context(), t.TempDir(), git.Repository(dir), git.Tree{Commit: commit, Folder: pin.Folder()}, archive))(t)
+	blob := must.Get(store.Of(archive))(t)
 	pin.Size, pin.SHA256 = blob.Size, blob.SHA256
 	return dir, pin
 }
@@ -108,8 +105,7 @@ func TestFetchBringsAReleasedWheel(t *testing.T) {
 	err := f.Fetch(t.Context(), lock.Entry{Source: pin}, io.Discard)
 	check.That(t, err == nil && has(t, f, data) && strings.Contains(asked(), `dependencies = ["tool==1"]`), "asked %q, %v", asked(), err)
 
-	local := filepath.Join(t.TempDir(), "anything")
-	must.Succeed(t, os.WriteFile(local, data, 0o644))
+	local := must.File(t, "anything", data)
 	f = newFetcher(t) // a call of uv fails the test
 	f.Overrides["tool"] = []string{local}
 	err = f.Fetch(t.Context(), lock.Entry{Source: pin}, io.Discard)
@@ -122,10 +118,8 @@ func TestFetchMakesEveryArchive(t *testing.T) {
 	_, tests := repository(t)
 	tests.Project, tests.Filename = "tool-tests", "tool-tests-1.tar"
 	archive := filepath.Join(t.TempDir(), "a.tar")
-	_, err := git.Make(t.Context(), t.TempDir(), git.Repository(dir), git.Tree{Commit: pin.Commit, Folder: "tool-tests-1"}, archive)
-	must.Succeed(t, err)
-	blob, err := store.Of(archive)
-	must.Succeed(t, err)
+	must.Get(git.Make(t.Context(), t.TempDir(), git.Repository(dir), git.Tree{Commit: pin.Commit, Folder: "tool-tests-1"}, archive))(t)
+	blob := must.Get(store.Of(archive))(t)
 	tests.Commit, tests.Size, tests.SHA256 = pin.Commit, blob.Size, blob.SHA256
 	f := newFetcher(t)
 	f.Tests = true

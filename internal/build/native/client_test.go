@@ -34,8 +34,7 @@ func TestClientFromImage(t *testing.T) {
 	log := fakeDocker(t, Version)
 	e := New(t.TempDir(), t.Logf, Options{})
 	for range 2 {
-		path, err := e.ClientIn(t.Context(), "docker", ImageName)
-		must.Succeed(t, err)
+		path := must.Get(e.ClientIn(t.Context(), "docker", ImageName))(t)
 		leash, err := os.ReadFile(path)
 		want := filepath.Join(e.dir, "client-"+Version, "dagger")
 		must.Hold(t, err == nil && strings.Contains(string(leash), "exec '"+want+"'"), "%v: %s does not start %s", err, leash, want)
@@ -48,8 +47,7 @@ func TestClientFromImage(t *testing.T) {
 	check.That(t, !exists(e.programs.dir), "something was built")
 	for _, damage := range []string{"dagger", "dagger-of-another"} {
 		must.Succeed(t, os.WriteFile(filepath.Join(copiedClient(e.dir), "dagger"), []byte(damage), 0o755))
-		_, err := e.ClientIn(t.Context(), "docker", ImageName)
-		must.Succeed(t, err)
+		must.Get(e.ClientIn(t.Context(), "docker", ImageName))(t)
 		text, err := os.ReadFile(filepath.Join(copiedClient(e.dir), "dagger"))
 		check.That(t, err == nil && strings.HasPrefix(string(text), "#!/bin/sh"), "the damaged client stays: %q, %v", text, err)
 	}

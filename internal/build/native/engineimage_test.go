@@ -54,13 +54,10 @@ func TestFetchImage(t *testing.T) {
 	defer site.Close()
 	sum := sha256.Sum256([]byte(file))
 	right, wrong := hex.EncodeToString(sum[:]), strings.Repeat("0", 64)
-	local := filepath.Join(t.TempDir(), "e.tar")
-	must.Succeed(t, os.WriteFile(local, []byte(file), 0o644))
+	local := must.File(t, "e.tar", file)
 	open := func(home, place, digest string, offline bool) (string, error) {
-		image, err := ParseEngineImage(place + "@sha256:" + digest)
-		must.Succeed(t, err)
-		kept, err := store.Open(filepath.Join(home, "store"))
-		must.Succeed(t, err)
+		image := must.Get(ParseEngineImage(place + "@sha256:" + digest))(t)
+		kept := must.Get(store.Open(filepath.Join(home, "store")))(t)
 		path, err := image.Fetch(t.Context(), kept, offline)
 		if err != nil {
 			return diag.All(err)[0].Hint, err

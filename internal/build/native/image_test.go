@@ -27,8 +27,7 @@ func TestWriteImage(t *testing.T) {
 	first, err1 := os.ReadFile(one)
 	second, err2 := os.ReadFile(two)
 	check.That(t, errors.Join(err1, err2) == nil && bytes.Equal(first, second), "two images of the same files differ")
-	image, err := tarball.ImageFromPath(one, nil)
-	must.Succeed(t, err)
+	image := must.Get(tarball.ImageFromPath(one, nil))(t)
 	of, err := image.ConfigFile()
 	must.Hold(t, err == nil && of.Config.Labels[buildLabel] == "0123", "%v: %+v", err, of)
 	check.Same(t, "the content", map[string]string{
@@ -50,8 +49,7 @@ func untar(t *testing.T, data io.ReadCloser) map[string]string {
 			return files
 		}
 		must.Succeed(t, err)
-		text, err := io.ReadAll(r)
-		must.Succeed(t, err)
+		text := must.Get(io.ReadAll(r))(t)
 		check.That(t, h.ModTime.Unix() <= 0 && h.Uid == 0 && h.Mode == 0o755, "%s has time %v, owner %d and mode %o", h.Name, h.ModTime, h.Uid, h.Mode)
 		switch files[h.Name] = string(text); h.Typeflag {
 		case tar.TypeSymlink:

@@ -2,6 +2,7 @@ package native
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -132,9 +133,8 @@ func TestPidFile(t *testing.T) {
 	_, alive := e.process.pid()
 	check.That(t, !alive, "no file, no engine")
 	must.Succeed(t, os.WriteFile(filepath.Join(e.dir, "pid"), []byte("1\n"), 0o644)) // process 1 lives, but is not the supervisor
-	if _, alive := e.process.pid(); alive {
-		t.Error("a file that nobody locks is a dead engine's")
-	}
+	_, alive = e.process.pid()
+	check.That(t, !alive, "a file that nobody locks is a dead engine's")
 }
 
 // Other users can neither lock nor write the pid file, whatever the umask.
@@ -177,4 +177,40 @@ func wantNoEngine(t *testing.T, err error, text string) {
 	var d *diag.Error
 	check.That(t, errors.As(err, &d) && d.Code == diag.NoEngine && d.Hint != "" && strings.Contains(err.Error(), text),
 		"got %v, want an error of class no-engine with %q and a hint", err, text)
+}
+
+func TestRecord(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "state.json")
+	check.Same(t, "the record", (record{}), readRecord(file))
+	must.Succeed(t, os.WriteFile(file, []byte("{"), 0o644))
+	check.Same(t, "half a record is no record", (record{}), readRecord(file))
+	must.Succeed(t, writeRecord(file, 0))
+	check.That(t, readRecord(file).wanted(), "the engine just recorded is not wanted: %+v", readRecord(file))
+}
+
+func TestBound(t *testing.T) {
+	for cache, want := range map[int64]string{
+		0:    "",
+		40e9: "--oci-worker-gc-keepstorage 2000,4000,20000",
+	} {
+		check.Same(t, fmt.Sprintf("bound of %d", cache), want, strings.Join(Bound(cache), " "))
+	}
+	e := New(t.TempDir(), t.Logf, Options{Cache: 40e9})
+	args := e.process.command("engine").Args
+	check.That(t, slices.Contains(args, "2000,4000,20000"), "the engine is started without its bound: %q", args)
+}
+
+func TestEmpty(t *testing.T) {
+	e := New(t.TempDir(), t.Logf, Options{})
+	err := e.Empty(t.Context())
+	check.That(t, err == nil, "nothing there: %v", err)
+	file := filepath.Join(e.dir, "state", "worker", "snapshot")
+	must.Succeed(t, os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, make([]byte, 100_000), 0o644), os.Link(file, file+"-again"))
+	n, err := DiskUsage(t.Context(), filepath.Join(e.dir, "state"))
+	check.That(t, err == nil && n >= 100_000 && n <= 150_000, "the cache has %d, %v", n, err)
+	err = e.Empty(t.Context())
+	check.That(t, err == nil && !exists(filepath.Join(e.dir, "state")), "the cache is still there: %v", err)
+	must.Succeed(t, os.MkdirAll(filepath.Join(e.dir, "state.old"), 0o755))
+	err = e.Empty(t.Context())
+	check.That(t, err == nil && !exists(filepath.Join(e.dir, "state.old")), "a cache that was half removed is still there: %v", err)
 }

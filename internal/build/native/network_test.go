@@ -39,7 +39,6 @@ func TestNetworkPlugin(t *testing.T) {
 		"the engine finds no counters of %q", name)
 	out, err = run("CNI_COMMAND=DEL")
 	check.That(t, err == nil && out == "", "DEL: %q, %v", out, err)
-	if out, err := run(); err == nil {
-		t.Errorf("without a command: %q", out)
-	}
+	out, err = run()
+	check.That(t, err != nil, "without a command: %q", out)
 }

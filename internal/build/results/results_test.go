@@ -27,8 +27,7 @@ import (
 
 func open(t *testing.T, dir string) (*results.Results, *store.Store) {
 	t.Helper()
-	s, err := store.Open(dir)
-	must.Succeed(t, err)
+	s := must.Get(store.Open(dir))(t)
 	return results.New(s), s
 }
 
@@ -50,8 +49,7 @@ func made(t *testing.T, contents ...string) run.Result {
 	for i, content := range contents {
 		path := filepath.Join(dir, fmt.Sprintf("a-%d.whl", i))
 		must.Succeed(t, os.WriteFile(path, []byte(content), 0o644))
-		a, err := artifact.Of(path, "")
-		must.Succeed(t, err)
+		a := must.Get(artifact.Of(path, ""))(t)
 		r.Artifacts = append(r.Artifacts, a)
 	}
 	return r
@@ -137,8 +135,7 @@ func TestWhatIsFoundIsTheUsers(t *testing.T) {
 }
 
 func TestDamagedRecordsAreNoResults(t *testing.T) {
-	good, err := json.Marshal(made(t, "wheel"))
-	must.Succeed(t, err)
+	good := must.Get(json.Marshal(made(t, "wheel")))(t)
 	named := func(name string) []byte { return bytes.ReplaceAll(good, []byte(`"a-0.whl"`), []byte(`"`+name+`"`)) }
 	for name, record := range map[string][]byte{
 		"empty":                        {},
@@ -219,8 +216,7 @@ func TestKeepRefusesWhatTheGatesDidNotSee(t *testing.T) {
 func TestFindWhereItCannotWrite(t *testing.T) {
 	r, _ := open(t, t.TempDir())
 	keep(t, r, entry("cell"), made(t, "wheel"))
-	file := filepath.Join(t.TempDir(), "file")
-	must.Succeed(t, os.WriteFile(file, nil, 0o644))
+	file := must.File(t, "file", "")
 	taken := t.TempDir()
 	must.Succeed(t, os.MkdirAll(filepath.Join(taken, "a-0.whl", "x"), 0o755))
 	for _, dir := range []string{file, filepath.Join(file, "below"), taken} {
@@ -241,8 +237,7 @@ func TestCheckForgetsWhatIsDamaged(t *testing.T) {
 	got, err := r.Without([]store.Kept{{SHA256: a.SHA256}}, true)
 	check.That(t, err == nil && len(got) == 1 && got[0] == bad.Key() && has(r, bad.Key()), "without a file: %v, %v", got, err)
 	path, _ := s.Path(store.Blob{SHA256: a.SHA256})
-	must.Succeed(t, r.Check(), os.Chmod(path, 0o644), os.WriteFile(path, []byte("evil"), 0o644))
-	must.Succeed(t, s.Documents().Put("unreadable", []byte("{")))
+	must.Succeed(t, r.Check(), os.Chmod(path, 0o644), os.WriteFile(path, []byte("evil"), 0o644), s.Documents().Put("unreadable", []byte("{")))
 	err = r.Check()
 	for _, want := range []string{"result " + bad.Key(), a.Name, "result unreadable"} {
 		check.Fails(t, err, want)
@@ -312,8 +307,7 @@ func TestAForgedRecordIsNoResult(t *testing.T) {
 			check.That(t, !has(r, e.Key()), "it is known")
 			absent(t, r, e)
 			check.That(t, len(notes) == 1 && strings.HasPrefix(notes[0], "ignoring result "+e.Key()+" in the store: "), "told: %q", notes)
-			all, err := s.Survey()
-			must.Succeed(t, err)
+			all := must.Get(s.Survey())(t)
 			keys, err := results.New(s).Without(all, true)
 			check.That(t, err == nil && len(keys) != 0, "what it names cannot be listed: %v, %v", keys, err)
 			keep(t, r, e, made(t, "good"))

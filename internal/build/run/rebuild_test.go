@@ -42,9 +42,8 @@ func TestRebuild(t *testing.T) {
 			}
 			f := &fake{known: map[string]run.Result{name: good, "good": good}}
 			o := rebuild(t, f, name)
-			if code := diag.CodeOf(o.Err); code != c.code {
-				t.Fatalf("class %v, want %v: %v", code, c.code, o.Err)
-			}
+			code := diag.CodeOf(o.Err)
+			must.Hold(t, code == c.code, "class %v, want %v: %v", code, c.code, o.Err)
 			check.That(t, slices.Equal(f.rebuilt, []string{name}) && len(f.built) == 0, "built %v, rebuilt %v", f.built, f.rebuilt)
 			check.Same(t, "kept", (c.code == diag.OK), slices.Contains(f.kept, name))
 			check.Same(t, "forgotten", (c.code == diag.Gate), slices.Contains(f.forgotten, name))
@@ -54,9 +53,8 @@ func TestRebuild(t *testing.T) {
 				return
 			}
 			last := o.Verdicts[len(o.Verdicts)-1]
-			if last.Gate != "reproducible" || !strings.Contains(last.Evidence, c.says) || (last.Remedy == "") != (last.Status == verdict.Pass) {
-				t.Errorf("%+v", last)
-			}
+			check.That(t, last.Gate == "reproducible" && strings.Contains(last.Evidence, c.says) && (last.Remedy == "") == (last.Status == verdict.Pass),
+				"%+v", last)
 			check.Same(t, "the last step", "again build", o.Steps[len(o.Steps)-1].Name)
 		})
 	}

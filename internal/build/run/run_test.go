@@ -207,9 +207,8 @@ func TestARefusedWheelIsSetAside(t *testing.T) {
 	check.That(t, filepath.Base(filepath.Dir(path)) == artifact.RejectedDir, "the wheel lies at %s", path)
 	_, err := os.Stat(path)
 	check.That(t, err == nil, "%v", err)
-	if left, _ := filepath.Glob(filepath.Join(out, "refused", "*.whl")); len(left) > 0 {
-		t.Errorf("it still looks like a good one: %v", left)
-	}
+	left, _ := filepath.Glob(filepath.Join(out, "refused", "*.whl"))
+	check.That(t, len(left) == 0, "it still looks like a good one: %v", left)
 	check.That(t, len(got[0].Verdicts) != 0 && len(f.kept)+len(f.sealed) == 0 && diag.CodeOf(got[0].Err) == diag.Gate,
 		"got %+v, kept %v, sealed %v", got[0], f.kept, f.sealed)
 }
@@ -358,8 +357,7 @@ func TestEveryCellThatIsBegunLeavesItsEntry(t *testing.T) {
 }
 
 func TestAnEntryThatCannotBeWritten(t *testing.T) {
-	out := filepath.Join(t.TempDir(), "file")
-	must.Succeed(t, os.WriteFile(out, nil, 0o644))
+	out := must.File(t, "file", "")
 	f := &fake{}
 	got := runner(f, out).Run(t.Context(), entries("refused"))
 	check.That(t, got[0].Err != nil && strings.HasPrefix(got[0].Err.Error(), "building refused: writing the entry: ") && len(f.built) == 0,

@@ -12,6 +12,7 @@ import (
 	"builder/internal/plan/lock"
 	"builder/internal/plan/patch"
 	"builder/internal/plan/recipe"
+	"builder/test/kit/check"
 	"builder/test/kit/sourcetreetest"
 )
 
@@ -49,8 +50,7 @@ func TestATreeIsComparedWithItsSource(t *testing.T) {
 		p := packer{f, filepath.Join(t.TempDir(), "0f1e2d"), text}
 		r := run.Runner{Fetcher: p, Engine: p, Finder: p, Sealer: p, Out: t.TempDir(), Jobs: 1, Watch: watch, Done: func(int, run.Outcome) {}}
 		o := r.Run(t.Context(), []lock.Entry{e})[0]
-		if len(o.Verdicts) != 1 || o.Verdicts[0].Gate != "changes" || o.Verdicts[0].Status != want || (o.Err == nil) != (want == verdict.Pass) {
-			t.Errorf("%q: %+v, %v", text, o.Verdicts, o.Err)
-		}
+		check.That(t, len(o.Verdicts) == 1 && o.Verdicts[0].Gate == "changes" && o.Verdicts[0].Status == want && (o.Err == nil) == (want == verdict.Pass),
+			"%q: %+v, %v", text, o.Verdicts, o.Err)
 	}
 }

@@ -28,8 +28,7 @@ func waived(id, gate string) lock.Entry {
 
 func runAt(t *testing.T, f *fake, date, out string, e lock.Entry) run.Outcome {
 	t.Helper()
-	now, err := time.Parse(time.DateOnly, date)
-	must.Succeed(t, err)
+	now := must.Get(time.Parse(time.DateOnly, date))(t)
 	r := runner(f, out)
 	r.Now = now
 	return r.Run(t.Context(), []lock.Entry{e})[0]
@@ -39,9 +38,8 @@ func runAt(t *testing.T, f *fake, date, out string, e lock.Entry) run.Outcome {
 func TestAWaivedFailureIsKept(t *testing.T) {
 	f := &fake{}
 	o := runAt(t, f, "2026-12-31", t.TempDir(), waived("refused", "wheel-format"))
-	if o.Err != nil || len(f.kept) != 1 || o.Verdicts[0].Status != verdict.Waived || o.Verdicts[0].Waiver.Issue != "https://example.org/7" {
-		t.Errorf("%v, kept %v, %+v", o.Err, f.kept, o.Verdicts)
-	}
+	check.That(t, o.Err == nil && len(f.kept) == 1 && o.Verdicts[0].Status == verdict.Waived && o.Verdicts[0].Waiver.Issue == "https://example.org/7",
+		"%v, kept %v, %+v", o.Err, f.kept, o.Verdicts)
 	o = runAt(t, &fake{}, "2027-01-01", t.TempDir(), waived("refused", "wheel-format"))
 	check.That(t, diag.CodeOf(o.Err) == diag.Gate && strings.Contains(o.Err.Error(), "gate wheel-format: fail"), "%v", o.Err)
 }

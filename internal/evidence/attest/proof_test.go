@@ -1,10 +1,12 @@
 package attest
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	"builder/internal/gates/verdict"
+	"builder/internal/plan/recipe"
 	"builder/test/kit/check"
 )
 
@@ -47,5 +49,23 @@ func TestProofOnGPUs(t *testing.T) {
 	} {
 		p, err := tt.b.Proof("w")
 		check.That(t, err == nil && p.GPUs == tt.want, "%s: recorded %v, want %v, %v", name, p.GPUs, tt.want, err)
+	}
+}
+
+// The channel stable promises working device code. Without a gate on GPUs an artifact
+// with device code cannot reach it, and Unreachable gives the reason.
+func TestStableAsksForAGateOnGPUs(t *testing.T) {
+	for name, c := range map[string]struct {
+		policy Policy
+		expect recipe.Expect
+		why    string
+	}{
+		"device code without a gate": {Stable, recipe.Expect{DeviceCode: []string{"gfx90a", "gfx942"}}, "stable requires a gate that runs its device code (gfx90a, gfx942) on GPUs"},
+		"device code with a gate":    {Stable, recipe.Expect{DeviceCode: []string{"sm_90"}, Collectives: []string{"all_reduce"}}, ""},
+		"no device code":             {Stable, recipe.Expect{Packages: []string{"tiny"}}, ""},
+		"candidate requires no gate": {Candidate, recipe.Expect{DeviceCode: []string{"gfx90a"}}, ""},
+	} {
+		why := c.policy.Unreachable(c.expect)
+		check.That(t, strings.HasPrefix(why, c.why) && (c.why != "" || why == ""), "%s: %q", name, why)
 	}
 }

@@ -2,7 +2,6 @@ package attest
 
 import (
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -19,11 +18,8 @@ func newTree(t *testing.T) bundle {
 	t.Helper()
 	b := bundle{t, testKey(t), testEntry(), artifact.Artifact{}}
 	b.entry.Expect = recipe.Expect{Tree: "tool-1.0.tar.gz", Version: "1.0"}
-	path := filepath.Join(t.TempDir(), b.entry.Expect.Tree)
-	must.Succeed(t, os.WriteFile(path, []byte("archive"), 0o600))
-	var err error
-	b.wheel, err = artifact.Of(path, b.entry.Key())
-	must.Succeed(t, err)
+	path := must.File(t, b.entry.Expect.Tree, "archive")
+	b.wheel = must.Get(artifact.Of(path, b.entry.Key()))(t)
 	p := NewProvenance(b.entry, Build{Builder: Builder{ID: "urn:builder:local"}, Started: built, Finished: built})
 	must.Succeed(t, (Sealer{b.key}).Seal([]artifact.Artifact{b.wheel}, p))
 	b.round([]verdict.Verdict{{Gate: "changes", Status: verdict.Pass, Evidence: "right"}}, 0)
@@ -50,9 +46,8 @@ func TestVerifyATreeThatIsNotWhatWasSigned(t *testing.T) {
 	check.That(t, !Passed(checks), "with the SBOM of another key: %+v", checks)
 	b = newTree(t)
 	must.Succeed(t, os.WriteFile(b.wheel.Path, []byte("another"), 0o600))
-	if checks := b.verify(Candidate); Passed(checks) {
-		t.Errorf("with other bytes: %+v", checks)
-	}
+	checks = b.verify(Candidate)
+	check.That(t, !Passed(checks), "with other bytes: %+v", checks)
 }
 
 func indexOf(checks []Check, name string) int {

@@ -85,9 +85,8 @@ func TestRoundsThatDoNotCount(t *testing.T) {
 		c.do(b)
 		checks := b.verify(Candidate)
 		got := wrong(checks)
-		if c.says == "" && len(got) > 0 || c.says != "" && !slices.ContainsFunc(got, func(w string) bool { return strings.Contains(w, c.says) }) {
-			t.Errorf("%s: %q, want %q", name, got, c.says)
-		}
+		check.That(t, (c.says != "" || len(got) == 0) && (c.says == "" || slices.ContainsFunc(got, func(w string) bool { return strings.Contains(w, c.says) })),
+			"%s: %q, want %q", name, got, c.says)
 	}
 }
 
@@ -124,9 +123,8 @@ func TestARefusalEndsByThePassOfItsKey(t *testing.T) {
 	got := wrong(verify())
 	check.That(t, len(got) == 1, "after a round that measured nothing: %q", got)
 	other.round(sizeIs(verdict.Pass), 6*time.Minute)
-	if got := wrong(verify()); len(got) > 0 {
-		t.Errorf("after the pass of the same key: %q", got)
-	}
+	got = wrong(verify())
+	check.That(t, len(got) == 0, "after the pass of the same key: %q", got)
 }
 
 // Of several answers to one gate, a measurement counts before a gate that could not run,

@@ -34,12 +34,9 @@ func entry() lock.Entry {
 
 func of(t *testing.T, e lock.Entry, files ...wheeltest.File) []byte {
 	t.Helper()
-	w, err := wheel.Open(wheeltest.Wheel{Name: "tool-1.0+cuda13.0-py3-none-any.whl", Files: files}.Write(t))
-	must.Succeed(t, err)
+	w := must.Get(wheel.Open(wheeltest.Wheel{Name: "tool-1.0+cuda13.0-py3-none-any.whl", Files: files}.Write(t)))(t)
 	defer w.Close()
-	data, err := sbom.Of(e, w)
-	must.Succeed(t, err)
-	return data
+	return must.Get(sbom.Of(e, w))(t)
 }
 
 func library(soname string, needed ...string) string {
@@ -84,8 +81,7 @@ func TestSuppliers(t *testing.T) {
 	e := entry()
 	e.Homepage, e.License = "https://example.com/tools/tool", "MIT"
 	data := of(t, e, wheeltest.File{Name: "tool/a.so", Text: library("liba.so.1", "libnccl.so.2", "libstrange.so", "libc.so.6")})
-	doc, err := spdxjson.Read(bytes.NewReader(data))
-	must.Succeed(t, err)
+	doc := must.Get(spdxjson.Read(bytes.NewReader(data)))(t)
 	var got []string
 	for _, p := range doc.Packages {
 		line := p.PackageName + ": " + p.PackageVersion + " by "
@@ -133,8 +129,7 @@ func TestOfIsAFunction(t *testing.T) {
 
 func namespace(t *testing.T, data []byte) string {
 	t.Helper()
-	doc, err := spdxjson.Read(bytes.NewReader(data))
-	must.Succeed(t, err)
+	doc := must.Get(spdxjson.Read(bytes.NewReader(data)))(t)
 	return doc.DocumentNamespace
 }
 
@@ -170,8 +165,7 @@ func TestPURL(t *testing.T) {
 func TestOfTree(t *testing.T) {
 	e := entry()
 	e.Expect = recipe.Expect{Tree: "tool-1.0+rocm6.1.tar.gz", Version: "1.0+rocm6.1"}
-	data, err := sbom.OfTree(e, strings.Repeat("c", 64))
-	must.Succeed(t, err)
+	data := must.Get(sbom.OfTree(e, strings.Repeat("c", 64)))(t)
 	doc, err := spdxjson.Read(bytes.NewReader(data))
 	must.Hold(t, err == nil, "%v\n%s", err, data)
 	about := doc.Packages[0]

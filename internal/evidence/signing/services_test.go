@@ -49,8 +49,7 @@ func TestKeylessRefuses(t *testing.T) {
 		return trustIn(t, "issuer: '%s', subject: '%s', roots: '%s'", issuer, subject, plain)
 	}
 	stampedBy := func(a *sigstore) []byte {
-		k, err := Keyless(Services{Fulcio: s.url, Timestamp: a.url + "/stamp"}, tokenOf)
-		must.Succeed(t, err)
+		k := must.Get(Keyless(Services{Fulcio: s.url, Timestamp: a.url + "/stamp"}, tokenOf))(t)
 		return signed(t, k, statement)
 	}
 	unstamped := s.key(t, false)
@@ -107,8 +106,7 @@ func TestServicesFail(t *testing.T) {
 	stamp, log := good, good
 	stamp.Timestamp, log.Rekor = gone.URL+"/?token=x", gone.URL
 	for _, services := range []Services{stamp, log} {
-		k, err := Keyless(services, tokenOf)
-		must.Succeed(t, err)
+		k := must.Get(Keyless(services, tokenOf))(t)
 		if _, err := Sign(k, []byte(statement)); diag.CodeOf(err) != diag.Fetch || !strings.Contains(err.Error(), "signing without a key: ") || strings.Contains(err.Error(), "token=x") {
 			t.Errorf("%v", err)
 		}

@@ -27,16 +27,12 @@ const statement = `{"_type":"https://in-toto.io/Statement/v1","subject":[{"name"
 
 func newTestKey(t *testing.T) Key {
 	t.Helper()
-	k, err := NewKey()
-	must.Succeed(t, err)
-	return k
+	return must.Get(NewKey())(t)
 }
 
 func signed(t *testing.T, k Key, text string) []byte {
 	t.Helper()
-	data, err := Sign(k, []byte(text))
-	must.Succeed(t, err)
-	return data
+	return must.Get(Sign(k, []byte(text)))(t)
 }
 
 func TestSignAndOpen(t *testing.T) {
@@ -126,10 +122,8 @@ func TestReadKeyRefuses(t *testing.T) {
 	must.Succeed(t, k.Write(path))
 	private, err := os.ReadFile(path)
 	must.Succeed(t, err)
-	big, err := ecdsa.GenerateKey(elliptic.P384(), rand.Reader)
-	must.Succeed(t, err)
-	der, err := x509.MarshalPKCS8PrivateKey(big)
-	must.Succeed(t, err)
+	big := must.Get(ecdsa.GenerateKey(elliptic.P384(), rand.Reader))(t)
+	der := must.Get(x509.MarshalPKCS8PrivateKey(big))(t)
 	for name, c := range map[string]struct{ text, says string }{
 		"empty":         {"", "not one PEM block"},
 		"a password":    {"hunter2", "not one PEM block"},
@@ -159,10 +153,8 @@ func TestReadKeyRefuses(t *testing.T) {
 }
 
 func FuzzOpen(f *testing.F) {
-	k, err := NewKey()
-	must.Succeed(f, err)
-	data, err := Sign(k, []byte(statement))
-	must.Succeed(f, err)
+	k := must.Get(NewKey())(f)
+	data := must.Get(Sign(k, []byte(statement)))(f)
 	trust := Trust{Keys: []PublicKey{k.Public()}}
 	// The input is an edit of a valid bundle. With whole bundles as input, the fuzzer
 	// would spend its time on minimizing them.

@@ -72,8 +72,7 @@ func newSigstore(t *testing.T) *sigstore {
 	s.tsa.Leaf, s.tsaKey = certificate(t, &x509.Certificate{
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtraExtensions: []pkix.Extension{{Id: asn1.ObjectIdentifier{2, 5, 29, 37}, Critical: true, Value: usage}},
 	}, s.tsa.Root, rootKey)
-	s.rekor, err = ca.NewVirtualSigstore()
-	must.Succeed(t, err)
+	s.rekor = must.Get(ca.NewVirtualSigstore())(t)
 	mux := http.NewServeMux()
 	for path, answer := range map[string]func(http.ResponseWriter, *http.Request) error{
 		"/api/v2/signingCert": s.certify, "/stamp": s.stamp, "/api/v1/log/entries": s.log,
@@ -92,17 +91,14 @@ func newSigstore(t *testing.T) *sigstore {
 
 func certificate(t *testing.T, of, issuer *x509.Certificate, by *ecdsa.PrivateKey) (*x509.Certificate, *ecdsa.PrivateKey) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must.Succeed(t, err)
+	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	of.SerialNumber, of.Subject, of.BasicConstraintsValid = big.NewInt(time.Now().UnixNano()), pkix.Name{CommonName: "test"}, true
 	of.NotBefore, of.NotAfter = time.Now().AddDate(-5, 0, 0), time.Now().AddDate(5, 0, 0)
 	if issuer == nil {
 		issuer, by = of, key
 	}
-	der, err := x509.CreateCertificate(rand.Reader, of, issuer, key.Public(), by)
-	must.Succeed(t, err)
-	c, err := x509.ParseCertificate(der)
-	must.Succeed(t, err)
+	der := must.Get(x509.CreateCertificate(rand.Reader, of, issuer, key.Public(), by))(t)
+	c := must.Get(x509.ParseCertificate(der))(t)
 	return c, key
 }
 
@@ -205,9 +201,7 @@ func (s *sigstore) key(t *testing.T, logged bool) Key {
 	if logged {
 		services.Rekor = s.url
 	}
-	k, err := Keyless(services, tokenOf)
-	must.Succeed(t, err)
-	return k
+	return must.Get(Keyless(services, tokenOf))(t)
 }
 
 // roots writes a trusted_root.json with the CA and the authority, and the logs.
@@ -232,8 +226,7 @@ func trustIn(t *testing.T, entry string, values ...any) Trust {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "trust.yaml")
 	must.Succeed(t, os.WriteFile(path, []byte("keys:\n  - {"+fmt.Sprintf(entry, values...)+"}\n"), 0o600))
-	keys, err := ReadTrusted(path)
-	must.Succeed(t, err)
+	keys := must.Get(ReadTrusted(path))(t)
 	return Trust{Keys: keys}
 }
 
@@ -249,7 +242,5 @@ func with(t *testing.T, part string, to, from []byte) []byte {
 	var one, other map[string]any
 	must.Succeed(t, json.Unmarshal(to, &one), json.Unmarshal(from, &other))
 	one["verificationMaterial"].(map[string]any)[part] = other["verificationMaterial"].(map[string]any)[part]
-	out, err := json.Marshal(one)
-	must.Succeed(t, err)
-	return out
+	return must.Get(json.Marshal(one))(t)
 }

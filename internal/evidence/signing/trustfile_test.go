@@ -16,8 +16,7 @@ func TestTrustFile(t *testing.T) {
 	k := newTestKey(t)
 	secret := filepath.Join(dir, "secret")
 	must.Succeed(t, k.Write(secret))
-	private, err := os.ReadFile(secret)
-	must.Succeed(t, err)
+	private := must.Get(os.ReadFile(secret))(t)
 	for name, text := range map[string]string{"a.pub": string(k.Public().PEM()), "none.json": "{}", "token": "ghp_token"} {
 		must.Succeed(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}

@@ -29,11 +29,8 @@ func open(t *testing.T) (*index.Index, string) {
 // file writes a file with the given content.
 func file(t *testing.T, name, text string) artifact.Artifact {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), name)
-	must.Succeed(t, os.WriteFile(path, []byte(text), 0o600))
-	a, err := artifact.Of(path, "")
-	must.Succeed(t, err)
-	return a
+	path := must.File(t, name, text)
+	return must.Get(artifact.Of(path, ""))(t)
 }
 
 func key(n int) string { return fmt.Sprintf("%064x", n) }
@@ -54,16 +51,13 @@ func publication(t *testing.T, n int, text string) index.Publication {
 
 func add(t *testing.T, x *index.Index, p index.Publication) index.Record {
 	t.Helper()
-	added, err := x.Add(t.Context(), p, nil)
-	must.Succeed(t, err)
+	added := must.Get(x.Add(t.Context(), p, nil))(t)
 	return added.Record
 }
 
 func read(t *testing.T, path ...string) string {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(path...))
-	must.Succeed(t, err)
-	return string(data)
+	return string(must.Get(os.ReadFile(filepath.Join(path...)))(t))
 }
 
 func TestAddAndTake(t *testing.T) {
@@ -253,9 +247,8 @@ func TestReadingMakesNothing(t *testing.T) {
 	_, err = os.Stat(dir)
 	check.That(t, errors.Is(err, fs.ErrNotExist), "made by reading: %v", err)
 	add(t, x, publication(t, 1, "wheel"))
-	if all, err := x.List(t.Context()); err != nil || len(all) != 1 {
-		t.Errorf("%v, %v", all, err)
-	}
+	all, err = x.List(t.Context())
+	check.That(t, err == nil && len(all) == 1, "%v, %v", all, err)
 }
 
 // With concurrent publishers, every wheel ends up in the pages.

@@ -33,8 +33,7 @@ func published(t *testing.T, x *index.Index, name, version, requires, requiremen
 		w.Requires = []string{requires}
 		metadata += "Requires-Dist: " + requires + "\n"
 	}
-	a, err := artifact.Of(w.Write(t), "")
-	must.Succeed(t, err)
+	a := must.Get(artifact.Of(w.Write(t), ""))(t)
 	id := name + "-" + version
 	p := index.Publication{
 		Wheel: a, Metadata: []byte(metadata), Beside: map[string]artifact.Artifact{},
@@ -93,11 +92,9 @@ var printed = regexp.MustCompile(`(?s)<pre class="(pip|uv|toml)">(.*?)</pre>`)
 // shows them.
 func said(t *testing.T, address string) map[string]string {
 	t.Helper()
-	resp, err := http.Get(address)
-	must.Succeed(t, err)
+	resp := must.Get(http.Get(address))(t)
 	defer resp.Body.Close()
-	page, err := io.ReadAll(resp.Body)
-	must.Succeed(t, err)
+	page := must.Get(io.ReadAll(resp.Body))(t)
 	lines := map[string]string{}
 	for _, m := range printed.FindAllStringSubmatch(string(page), -1) {
 		lines[m[1]] = html.UnescapeString(strings.ReplaceAll(m[2], `<span class="base">ADDRESS/</span>`, address))

@@ -31,8 +31,7 @@ func bundle(t *testing.T, version string) Bundle {
 		Name:  "tool-" + version + "-cp311-cp311-manylinux_2_36_x86_64.whl",
 		Files: []wheeltest.File{{Name: "tool/__init__.py", Text: "version = '" + version + "'\n"}},
 	}.Write(t)
-	a, err := artifact.Of(path, "")
-	must.Succeed(t, err)
+	a := must.Get(artifact.Of(path, ""))(t)
 	b := Bundle{
 		Wheel: a, Entry: lock.Entry{ID: "tool-" + version, Recipe: "tool", Axes: map[string]string{"version": version}},
 		Verdicts: []verdict.Verdict{{Gate: "size", Status: verdict.Pass}},
@@ -51,8 +50,7 @@ func said(t *testing.T, a artifact.Artifact, text string, types ...string) (all 
 	for _, predicate := range types {
 		file := filepath.Join(dir, fmt.Sprintf("%x.sigstore.json", predicate))
 		must.Succeed(t, os.WriteFile(file, []byte(predicate+text), 0o600))
-		f, err := artifact.Of(file, "")
-		must.Succeed(t, err)
+		f := must.Get(artifact.Of(file, ""))(t)
 		all = append(all, attest.Document{Artifact: f, PredicateType: predicate})
 	}
 	return all
@@ -73,16 +71,12 @@ func taken(_ string, bring func(index.Vet) (string, error)) (Bundle, error) {
 
 func put(t *testing.T, to Destination, b Bundle, channel string) Receipt {
 	t.Helper()
-	r, err := to.Put(t.Context(), b, channel, nil)
-	must.Succeed(t, err)
-	return r
+	return must.Get(to.Put(t.Context(), b, channel, nil))(t)
 }
 
 func list(t *testing.T, at Index) []index.Record {
 	t.Helper()
-	all, err := at.List(t.Context())
-	must.Succeed(t, err)
-	return all
+	return must.Get(at.List(t.Context()))(t)
 }
 
 // catalogues returns one empty catalogue of each kind.
@@ -96,8 +90,7 @@ func catalogues(t *testing.T) map[string]Catalogue {
 	}
 	all := map[string]Catalogue{}
 	for name, text := range places {
-		c, err := Open[Catalogue](text, Options{})
-		must.Succeed(t, err)
+		c := must.Get(Open[Catalogue](text, Options{}))(t)
 		all[name] = c
 	}
 	return all
@@ -114,8 +107,7 @@ func TestCatalogues(t *testing.T) {
 				one.Entry.Key(): {"tool-1.0", one.Entry.Key(), []string{"candidate"}},
 				two.Entry.ID:    {"tool-2.0+rocm5.7", two.Entry.Key(), []string{"candidate", "stable"}},
 			} {
-				found, err := place.Find(t.Context(), cell)
-				must.Succeed(t, err)
+				found := must.Get(place.Find(t.Context(), cell))(t)
 				check.Same(t, cell, want, found)
 			}
 			_, err := place.Bring(t.Context(), bundle(t, "3.0").Entry.Key(), t.TempDir(), anything)
@@ -123,8 +115,7 @@ func TestCatalogues(t *testing.T) {
 			_, err = place.Find(t.Context(), "tool-1.1")
 			check.That(t, diag.CodeOf(err) == diag.Usage, "%v", err)
 
-			path, err := place.Bring(t.Context(), one.Entry.Key(), filepath.Join(t.TempDir(), "taken"), anything)
-			must.Succeed(t, err)
+			path := must.Get(place.Bring(t.Context(), one.Entry.Key(), filepath.Join(t.TempDir(), "taken"), anything))(t)
 			said, err := os.ReadDir(attest.Dir(path))
 			check.That(t, err == nil && len(said) == 2, "came with it: %v, %v", said, err)
 		})
@@ -136,9 +127,7 @@ func registry(t *testing.T) Registry {
 	t.Helper()
 	address, stop := ocitest.Serve(true)
 	t.Cleanup(stop)
-	place, err := Open[Registry](address, Options{})
-	must.Succeed(t, err)
-	return place
+	return must.Get(Open[Registry](address, Options{}))(t)
 }
 
 // oras, crane and cosign show these tags and annotations.
@@ -149,14 +138,12 @@ func TestRegistryNames(t *testing.T) {
 	want := []string{"key-" + b.Entry.Key(), "tool-1.0_rocm5.7", "tool-1.0_rocm5.7-candidate"}
 	long := tagOf(strings.Repeat("x", 200) + "-candidate")
 	check.That(t, len(long) == 128 && long != tagOf(strings.Repeat("x", 200)+"-stable"), "%s", long)
-	digest, err := place.Resolve(t.Context(), want[0])
-	must.Succeed(t, err)
+	digest := must.Get(place.Resolve(t.Context(), want[0]))(t)
 	for _, tag := range want[1:] {
 		same, err := place.Resolve(t.Context(), tag)
 		check.That(t, err == nil && same == digest, "%s names %s, %v", tag, same, err)
 	}
-	all, err := place.Referrers(t.Context(), digest)
-	must.Succeed(t, err)
+	all := must.Get(place.Referrers(t.Context(), digest))(t)
 	var says []string
 	for _, ref := range all {
 		says = append(says, ref.Annotations[saysNote])
@@ -171,8 +158,7 @@ func TestRegistryThatLies(t *testing.T) {
 	other := bundle(t, "2.0")
 	p := other.ociPackage()
 	p.ArtifactType = "application/x-other"
-	digest, err := place.Push(t.Context(), p)
-	must.Succeed(t, err)
+	digest := must.Get(place.Push(t.Context(), p))(t)
 	must.Succeed(t, place.Tag(t.Context(), digest, keyTag(other.Entry.Key()), false))
 	if _, err := place.Find(t.Context(), other.Entry.Key()); diag.CodeOf(err) != diag.Fetch || !strings.Contains(err.Error(), "has the tag of a published cell, but is not one") {
 		t.Errorf("%v", err)
@@ -184,8 +170,7 @@ func TestClients(t *testing.T) {
 	if out, err := exec.Command("python3", "-m", "pip", "--version").CombinedOutput(); err != nil {
 		t.Skipf("this host has no pip: %s", out)
 	}
-	place, err := Open[Directory]("file:"+t.TempDir(), Options{})
-	must.Succeed(t, err)
+	place := must.Get(Open[Directory]("file:"+t.TempDir(), Options{}))(t)
 	b := bundle(t, "1.0+rocm5.7")
 	r, err := place.Put(t.Context(), b, "candidate", taken)
 	must.Hold(t, err == nil && slices.Equal(r.Checked, []string{"pip"}), "%+v, %v", r, err)
@@ -208,8 +193,7 @@ func TestArgumentsOfClients(t *testing.T) {
 		"tool-1.0-py3-none-linux_aarch64.whl":            "none py linux_aarch64",
 		"tool-1.0-py2.py3-none-any.whl":                  "none py any",
 	} {
-		name, err := wheel.ParseName(file)
-		must.Succeed(t, err)
+		name := must.Get(wheel.ParseName(file))(t)
 		var got []string
 		args := pipArgs(name)
 		for i, arg := range args {

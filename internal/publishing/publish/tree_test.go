@@ -21,10 +21,8 @@ import (
 func treeBundle(t *testing.T) Bundle {
 	t.Helper()
 	const name = "gpt-sovits-20240821v2+rocm6.1.tar.gz"
-	path := filepath.Join(t.TempDir(), name)
-	must.Succeed(t, os.WriteFile(path, []byte("archive"), 0o600))
-	a, err := artifact.Of(path, "")
-	must.Succeed(t, err)
+	path := must.File(t, name, "archive")
+	a := must.Get(artifact.Of(path, ""))(t)
 	b := Bundle{
 		Wheel: a, Verdicts: []verdict.Verdict{{Gate: "changes", Status: verdict.Pass}},
 		Entry: lock.Entry{ID: "gpt-sovits-20240821v2+rocm6.1", Recipe: "gpt-sovits", Axes: map[string]string{"rocm": "6.1"}, Expect: recipe.Expect{Tree: name, Version: "20240821v2+rocm6.1"}},

@@ -74,10 +74,8 @@ func TestNothingIsTakenBeforeTheVet(t *testing.T) {
 				files.ServeHTTP(w, r)
 			}))
 			defer server.Close()
-			kept, err := store.Open(t.TempDir())
-			must.Succeed(t, err)
-			remote, err := Open[Source](server.URL, Options{Store: kept})
-			must.Succeed(t, err)
+			kept := must.Get(store.Open(t.TempDir()))(t)
+			remote := must.Get(Open[Source](server.URL, Options{Store: kept}))(t)
 			places = append(places, remote)
 		}
 		for _, from := range places {

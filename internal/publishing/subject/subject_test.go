@@ -27,10 +27,8 @@ func TestTheSourceOfASubject(t *testing.T) {
 		{Name: "gloo", Edits: []patch.Edit{{Kind: patch.Replace, File: "train.py", Search: "nccl", Replace: "gloo", Count: 1}}},
 	}}
 	must.Succeed(t, sourcetreetest.Write(source, map[string]string{"tool-1/train.py": "backend = 'nccl'\n", "tool-1/LICENSE": "MIT\n"}))
-	kept, err := store.Open(filepath.Join(home, "store"))
-	must.Succeed(t, err)
-	blob, err := kept.Import(source)
-	must.Succeed(t, err)
+	kept := must.Get(store.Open(filepath.Join(home, "store")))(t)
+	blob := must.Get(kept.Import(source))(t)
 	e.Source = lock.SourcePin{File: pypi.File{Project: "tool", Version: "1", Filename: "tool-1.tar", Size: blob.Size, SHA256: blob.SHA256}}
 	must.Succeed(t, lock.WriteEntry(filepath.Dir(made), e))
 	ask := func(train string) verdict.Verdict {

@@ -89,8 +89,7 @@ func open(t *testing.T, text string, send Send) *Server {
 	t.Setenv("UV_PUBLISH_USERNAME", "ann")
 	t.Setenv("UV_PUBLISH_PASSWORD", secret)
 	t.Setenv("UV_PUBLISH_TOKEN", "")
-	s, err := Open(text, false, send)
-	must.Succeed(t, err)
+	s := must.Get(Open(text, false, send))(t)
 	s.policy = retry.Policy{Tries: 3, First: time.Millisecond, Most: time.Millisecond}
 	return s
 }

@@ -96,8 +96,7 @@ func write(t *testing.T, name, text string) (path string) {
 }
 
 func freePort(t *testing.T) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must.Succeed(t, err)
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
 	_, port, err := net.SplitHostPort(l.Addr().String())
 	must.Succeed(t, err)
@@ -123,14 +122,12 @@ func (v tools) devpi(t *testing.T, volatile bool) string {
 	serve(t, address+"+api", v.path("devpi-server"), "--serverdir", dir, "--host", "127.0.0.1", "--port", port)
 	put := func(path, body, password string) {
 		t.Helper()
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, address+path, strings.NewReader(body))
-		must.Succeed(t, err)
+		req := must.Get(http.NewRequestWithContext(t.Context(), http.MethodPut, address+path, strings.NewReader(body)))(t)
 		req.Header.Set("Content-Type", "application/json")
 		if password != "" {
 			req.SetBasicAuth("ann", password)
 		}
-		resp, err := http.DefaultClient.Do(req)
-		must.Succeed(t, err)
+		resp := must.Get(http.DefaultClient.Do(req))(t)
 		resp.Body.Close()
 		must.Hold(t, resp.StatusCode/100 == 2, "%s: %s", path, resp.Status)
 	}
@@ -146,8 +143,7 @@ func TestRealServers(t *testing.T) {
 		t.Skip("BUILDER_TEST_SERVERS=1 installs and starts pypiserver and devpi")
 	}
 	v := install(t)
-	uv, err := pypi.Programs{Home: t.TempDir(), Note: t.Logf, NoInstall: true}.UV(t.Context())
-	must.Succeed(t, err)
+	uv := must.Get(pypi.Programs{Home: t.TempDir(), Note: t.Logf, NoInstall: true}.UV(t.Context()))(t)
 	t.Run("a redirect to another host", func(t *testing.T) {
 		other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			t.Errorf("another host was asked: %s %s", r.Method, r.URL)
@@ -206,9 +202,7 @@ func (s *Server) overtaken(t *testing.T, first, second artifact.Artifact, keeps 
 	t.Helper()
 	named := func(w artifact.Artifact) artifact.Artifact {
 		path := wheeltest.Wheel{Name: "later-1.0-py3-none-any.whl", Files: []wheeltest.File{{Name: "later/__init__.py", Text: w.SHA256}}}.Write(t)
-		a, err := artifact.Of(path, "")
-		must.Succeed(t, err)
-		return a
+		return must.Get(artifact.Of(path, ""))(t)
 	}
 	ours, theirs, send := named(first), named(second), s.send
 	defer func() { s.send = send }()
