@@ -80,9 +80,7 @@ func (c compiler) compile(l library) string {
 	}
 	c.write("a.c", source)
 	c.run("gcc", args...)
-	text, err := os.ReadFile(filepath.Join(c.dir, "out.so"))
-	must.Succeed(c, err)
-	return string(text)
+	return string(must.Get(os.ReadFile(filepath.Join(c.dir, "out.so")))(c))
 }
 
 func (c compiler) run(name string, args ...string) {
@@ -172,8 +170,7 @@ func (w world) write(t *testing.T) (venv, site string) {
 
 func judge(t *testing.T, path string) []verdict.Verdict {
 	t.Helper()
-	e, err := Ask(t.Context(), path)
-	must.Succeed(t, err)
+	e := must.Get(Ask(t.Context(), path))(t)
 	return e.Judge()
 }
 
@@ -366,8 +363,7 @@ func TestAnswers(t *testing.T) {
 		_, err := ask(script)
 		check.That(t, diag.CodeOf(err) == diag.Gate && strings.Contains(fmt.Sprint(err), want), "%s: %v", script, err)
 	}
-	e, err := ask(`echo '{"owned": {"/a.so": {"by": null}}, "modules": {"/b.so": {"families": [""]}}, "files": {"": {"opens": {"": false}}}}'`)
-	must.Succeed(t, err)
+	e := must.Get(ask(`echo '{"owned": {"/a.so": {"by": null}}, "modules": {"/b.so": {"families": [""]}}, "files": {"": {"opens": {"": false}}}}'`))(t)
 	e.Judge()
 	for _, path := range []string{dir, filepath.Join(dir, "nowhere")} {
 		_, err := Ask(t.Context(), path)

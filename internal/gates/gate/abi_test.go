@@ -11,9 +11,7 @@ import (
 
 func parse(t *testing.T, text string) version.Version {
 	t.Helper()
-	v, err := version.Parse(text)
-	must.Succeed(t, err)
-	return v
+	return must.Get(version.Parse(text))(t)
 }
 
 const exportTable = `# a comment

@@ -444,8 +444,7 @@ func TestThreeRanks(t *testing.T) {
 				task[i].Large[2] = 5003
 				task[i].Settings = map[string]string{"HOROVOD_CYCLE_TIME": "200", "HOROVOD_STALL_CHECK_TIME_SECONDS": "0.2"}
 			}
-			end, err := s.in(s.Box).start(t.Context(), []string{"torch"}, nil, task.launch(s.Expect))
-			must.Succeed(t, err)
+			end := must.Get(s.in(s.Box).start(t.Context(), []string{"torch"}, nil, task.launch(s.Expect)))(t)
 			v := task.judge(end, false)
 			check.That(t, (v.Status == verdict.Pass) == (c.says == "") && strings.Contains(v.Evidence, c.says), "want %q, got %+v", c.says, v)
 		})

@@ -111,8 +111,7 @@ const (
 
 // The page states the questions in the words of the gates.
 func TestGatesAreDocumented(t *testing.T) {
-	text, err := os.ReadFile(page)
-	must.Succeed(t, err)
+	text := must.Get(os.ReadFile(page))(t)
 	rows := strings.ReplaceAll(string(text), "`", "")
 	for _, g := range All() {
 		row := fmt.Sprintf("| %s | %s | ", g.Name, g.Asks)

@@ -25,8 +25,7 @@ func wheelOf(t testing.TB, library []byte) string {
 	must.Succeed(t, err)
 	defer empty.Close()
 	path := filepath.Join(t.TempDir(), "x-1.0-py3-none-any.whl")
-	file, err := os.Create(path)
-	must.Succeed(t, err)
+	file := must.Get(os.Create(path))(t)
 	defer file.Close()
 	err = wheel.Normalise(file, empty, wheel.Options{Epoch: time.Unix(1700000000, 0), Replace: map[string][]byte{"x/libx.so": library}})
 	must.Succeed(t, err)
@@ -156,8 +155,7 @@ func bundled(code []byte) elftest.Section {
 }
 
 func TestDeviceFunctions(t *testing.T) {
-	spills, err := os.ReadFile("../../files/elf/testdata/llvm14-spills.gfx90a.o")
-	must.Succeed(t, err)
+	spills := must.Get(os.ReadFile("../../files/elf/testdata/llvm14-spills.gfx90a.o"))(t)
 	for name, c := range map[string]struct {
 		library []byte
 		expect  recipe.Expect

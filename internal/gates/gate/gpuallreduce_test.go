@@ -220,8 +220,7 @@ func TestGPUOperationsAskEveryController(t *testing.T) {
 		check.That(t, c.Env["NCCL_NVLS_ENABLE"] == "0" && len(job.Parts) == 2 && job.Meet != (len(job.Launcher) > 0),
 			"got %+v with %v", job, c.Env)
 	}
-	got := strings.Join(launched, ", ")
-	check.That(t, got == "gpu-allreducefalse, gpu-allreducetrue, gpu-train-stepfalse, gpu-train-steptrue", "got %s", got)
+	check.Same(t, "launched", "gpu-allreducefalse, gpu-allreducetrue, gpu-train-stepfalse, gpu-train-steptrue", strings.Join(launched, ", "))
 }
 
 func TestTrainingOnGPUs(t *testing.T) {
@@ -237,8 +236,7 @@ func TestTrainingOnGPUs(t *testing.T) {
 // Results are exact in every type, and no rank alone has them.
 func TestGPUCases(t *testing.T) {
 	for _, ranks := range []int{2, 3, 8, 16} {
-		cases, err := gpuCases([]string{"allreduce", "allgather", "broadcast", "alltoall", "reducescatter"}, ranks, random(nil, "gpu"))
-		must.Succeed(t, err)
+		cases := must.Get(gpuCases([]string{"allreduce", "allgather", "broadcast", "alltoall", "reducescatter"}, ranks, random(nil, "gpu")))(t)
 		seen := map[string]bool{}
 		for _, c := range cases {
 			check.That(t, !seen[c.Name], "%s stands there twice", c.Name)

@@ -1,8 +1,6 @@
 package gate
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -41,8 +39,7 @@ func TestKnownFaults(t *testing.T) {
 				"%s: %+v", name, v)
 		}
 	}
-	bad := filepath.Join(t.TempDir(), "x.whl")
-	must.Succeed(t, os.WriteFile(bad, []byte("no wheel"), 0o600))
+	bad := must.File(t, "x.whl", "no wheel")
 	got := KnownFaults(bad, rocm)
 	check.That(t, len(got) == 1 && got[0].Status == verdict.NotMeasured, "%+v", got)
 }

@@ -13,9 +13,7 @@ import (
 
 func nameOf(t *testing.T, tag string) wheel.Name {
 	t.Helper()
-	name, err := wheel.ParseName("x-1-" + tag + ".whl")
-	must.Succeed(t, err)
-	return name
+	return must.Get(wheel.ParseName("x-1-" + tag + ".whl"))(t)
 }
 
 // The header of a library states its machine and system. Installers go by the tag

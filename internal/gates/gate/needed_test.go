@@ -69,7 +69,6 @@ func TestUnpromisedNeeds(t *testing.T) {
 		"libanything.so":                     {recipe.Expect{Gates: recipe.GateSettings{"elf-needed": neededSettings{Forbidden: []string{"libcuda.so*"}}}}, ""},
 	} {
 		want := settings[neededSettings](c.e, "elf-needed")
-		got := strings.Join(unpromisedNeeds("x.so", &elf.File{Needed: strings.Fields(needed)}, c.e, want.Needed), "; ")
-		check.That(t, got == c.says, "%s: %q", needed, got)
+		check.Same(t, needed, c.says, strings.Join(unpromisedNeeds("x.so", &elf.File{Needed: strings.Fields(needed)}, c.e, want.Needed), "; "))
 	}
 }

@@ -41,8 +41,7 @@ func newHost(t *testing.T) host {
 	err = errors.Join(os.Mkdir(filepath.Dir(h.python), 0o755), os.Symlink(python, h.python))
 	must.Succeed(t, err)
 	write(t, filepath.Join(env, "pyvenv.cfg"), []byte("home = "+filepath.Dir(python)+"\n")) // the only relevant file of a venv
-	site, err := exec.Command(h.python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").Output()
-	must.Succeed(t, err)
+	site := must.Get(exec.Command(h.python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").Output())(t)
 	h.site = strings.TrimSpace(string(site))
 	return h
 }

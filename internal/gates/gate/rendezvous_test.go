@@ -123,12 +123,10 @@ func TestRendezvousOfATree(t *testing.T) {
 	if tree == "" {
 		t.Skip("BUILDER_TEST_HOROVOD names no source tree of Horovod")
 	}
-	python, err := exec.LookPath("python3")
-	must.Succeed(t, err)
+	python := must.Get(exec.LookPath("python3"))(t)
 	t.Setenv("PYTHONPATH", tree)
 	v := rendezvous.Check(t.Context(), Subject{Expect: expect(), Box: host{python: python, work: t.TempDir()}})
-	source, err := os.ReadFile(filepath.Join(tree, "horovod", "runner", "common", "util", "secret.py"))
-	must.Succeed(t, err)
+	source := must.Get(os.ReadFile(filepath.Join(tree, "horovod", "runner", "common", "util", "secret.py")))(t)
 	want := verdict.Fail
 	if strings.Contains(string(source), "open_sealed") {
 		want = verdict.Pass

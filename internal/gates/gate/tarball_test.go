@@ -205,8 +205,7 @@ func TestTarballHoldsTheLibrary(t *testing.T) {
 			[]string{"lib/libnccl.so.2 is missing", "lib/libnccl.so is missing"},
 		},
 	} {
-		got, err := readTar(tarOf(t, c.entries...), 1<<20)
-		must.Succeed(t, err)
+		got := must.Get(readTar(tarOf(t, c.entries...), 1<<20))(t)
 		problems := got.differs("libnccl.so.2", sum)
 		if len(problems) != len(c.says) {
 			t.Errorf("%s: %q", name, problems)

@@ -35,8 +35,7 @@ func TestCompilerWrappers(t *testing.T) {
 	build.Dir = t.TempDir()
 	must.Succeed(t, build.Run())
 	for _, name := range []string{"c.so", "cpp.so"} {
-		library, err := os.ReadFile(filepath.Join(build.Dir, name))
-		must.Succeed(t, err)
+		library := must.Get(os.ReadFile(filepath.Join(build.Dir, name)))(t)
 		s := Subject{Artifact: wheelOf(t, library), Expect: recipe.Expect{Extensions: []string{"x/*.so"}, Gates: recipe.GateSettings{
 			"elf-needed": neededSettings{Needed: []string{"libc.so.6"}}, "cpu-isa": cpuSettings{Allowed: []string{"x86-64"}},
 		}}}

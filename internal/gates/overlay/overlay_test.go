@@ -28,15 +28,13 @@ func newOverlay(t *testing.T, name string, limit time.Duration, hidden ...string
 		{Name: "tiny/__init__.py", Text: "def main():\n    print('tiny at', __file__)\n"},
 		{Name: strings.Join(strings.Split(name, "-")[:2], "-") + ".data/scripts/tinyrun", Text: "#!python\nimport os, sys, tiny\ntiny.main()\nprint(sys.argv[1:], open('task.json').read(), os.environ.get('MINE'), os.environ.get('OMPI_MCA_plm_rsh_agent'), os.environ.get('HOME'))\nsys.exit(3)\n", Mode: 0o755},
 	}}
-	path := filepath.Join(t.TempDir(), name)
-	must.Succeed(t, os.WriteFile(path, w.Bytes(), 0o600))
+	path := must.File(t, name, w.Bytes())
 	return New(t.Context(), Overlay{Python: python, Dir: t.TempDir(), Guest: g, Env: map[string]string{"MINE": "1"}, Timeout: limit}, path)
 }
 
 func TestProgramOfAWheel(t *testing.T) {
 	t.Setenv("PYTHONPATH", "/somewhere/else")
-	o, err := newOverlay(t, "tiny-1-py3-none-any.whl", time.Minute)
-	must.Succeed(t, err)
+	o := must.Get(newOverlay(t, "tiny-1-py3-none-any.whl", time.Minute))(t)
 	out, err := o.Run(t.Context(), gate.Command{Args: []string{"tinyrun", "PYTHON"}, Files: map[string]string{"task.json": "{}"}})
 	check.That(t, err == nil && out.Exit == 3 && strings.Contains(out.Output, "tiny at "+o.Dir) &&
 		strings.Contains(out.Output, "['"+o.Python+"'] {} 1 /bin/true "+o.Dir), "%+v, %v", out, err)
@@ -58,8 +56,7 @@ func TestProgramIsAGuest(t *testing.T) {
 	secret := t.TempDir()
 	must.Succeed(t, os.WriteFile(filepath.Join(secret, "key.pem"), []byte("PRIVATE KEY"), 0o644))
 	t.Setenv("SIGNING_KEY", "secret-of-the-environment")
-	o, err := newOverlay(t, "tiny-1-py3-none-any.whl", time.Minute, secret)
-	must.Succeed(t, err)
+	o := must.Get(newOverlay(t, "tiny-1-py3-none-any.whl", time.Minute, secret))(t)
 	steal := `cat "$1/key.pem" 2>&1
 cat /proc/[0-9]*/environ | tr '\0' '\n' | grep secret-of
 (echo faster > "$2/prefix/mine") 2>&1
