@@ -60,8 +60,7 @@ func (f forgery) record(edit func([]byte) []byte) {
 // write.
 func (f forgery) blobs(was, is string) {
 	f.t.Helper()
-	files, err := filepath.Glob(filepath.Join(f.s.Keys.Home, "store/sha256/*/*"))
-	must.Succeed(f.t, err)
+	files := must.Get(filepath.Glob(filepath.Join(f.s.Keys.Home, "store/sha256/*/*")))(f.t)
 	n := 0
 	for _, file := range files {
 		data, err := os.ReadFile(file)
@@ -138,13 +137,11 @@ func TestForgedHome(t *testing.T) {
 			}
 			must.Hold(t, err == nil && len(done.Cells) == 1 && report.StatusOf(done.Cells[0]) == report.Pass && (engine.n == 0) == c.known,
 				"built %d times: %+v, %v", engine.n, done.Cells, err)
-			wheel, err := artifact.Of(filepath.Join(out, "tiny-1.0", "tiny-1.0-py3-none-any.whl"), "")
-			must.Succeed(t, err)
+			wheel := must.Get(artifact.Of(filepath.Join(out, "tiny-1.0", "tiny-1.0-py3-none-any.whl"), ""))(t)
 			if data, err := os.ReadFile(wheel.Path); err != nil || bytes.Contains(data, []byte("evil")) || wheel.SHA256 != done.Cells[0].Artifacts[0].SHA256 {
 				t.Errorf("the wheel is %s, and run.json says %+v, %v", wheel.SHA256, done.Cells[0].Artifacts, err)
 			}
-			key, err := s.Keys.Signing()
-			must.Succeed(t, err)
+			key := must.Get(s.Keys.Signing())(t)
 			_, checks := attest.Verify(wheel, signing.Trust{Keys: []signing.PublicKey{key.Public()}, Now: time.Now()}, attest.Candidate)
 			check.That(t, attest.Passed(checks), "by the victim's key alone: %+v", checks)
 		})
@@ -192,9 +189,7 @@ func repacked(t *testing.T, data []byte, was, is string) []byte {
 	bad := bytes.Replace(raw, []byte(was), []byte(is), 1)
 	must.Hold(t, err == nil && !bytes.Equal(bad, raw), "%q is not in %s, %v", was, raw, err)
 	bundle["dsseEnvelope"].(map[string]any)["payload"] = base64.StdEncoding.EncodeToString(bad)
-	out, err := json.Marshal(bundle)
-	must.Succeed(t, err)
-	return out
+	return must.Get(json.Marshal(bundle))(t)
 }
 
 func opened(data []byte) (bundle map[string]any, raw []byte, err error) {

@@ -53,10 +53,8 @@ func TestGateByDigest(t *testing.T) {
 				t.Helper()
 				sees, _ := newSession(t, nil)
 				sees.Keys.Trust = trusted
-				trust, err := sees.Keys.Trusted()
-				must.Succeed(t, err)
-				at, err := publish.Open[publish.Catalogue](place, publish.Options{})
-				must.Succeed(t, err)
+				trust := must.Get(sees.Keys.Trusted())(t)
+				at := must.Get(publish.Open[publish.Catalogue](place, publish.Options{}))(t)
 				return publish.Take(t.Context(), at, done.Published[0].Key, t.TempDir(), trust, attest.Candidate)
 			}
 			both := []string{judges.Keys.Trust[0], signing.PublicOf(judges.Keys.Key)}
@@ -67,8 +65,7 @@ func TestGateByDigest(t *testing.T) {
 			check.That(t, err == nil && len(b.Said) != 0 && before != 0, "%+v, %v", b, err)
 
 			// A refusal stays until the gate passes again.
-			wrong, err := inspect.ParseExpectations([]string{"framework=torch"})
-			must.Succeed(t, err)
+			wrong := must.Get(inspect.ParseExpectations([]string{"framework=torch"}))(t)
 			refused("framework", judge.GateRequest{Paths: []string{address}, Attach: true, Expect: wrong})
 			_, err = take(both...)
 			check.That(t, diag.CodeOf(err) == diag.Gate && strings.Contains(err.Error(), "framework"), "after a refusal: %v", err)
@@ -93,9 +90,7 @@ func TestGateKeepsRefusedVerdicts(t *testing.T) {
 	s, of := newSession(t, &builds{holds: "tiny"})
 	out := outOf(t, s, of)
 	publishAll := func(path string) release.Report {
-		done, err := release.Publish(t.Context(), releaseOf(s), release.Request{Paths: []string{path}, To: place, Channel: attest.Candidate})
-		must.Succeed(t, err)
-		return done
+		return must.Get(release.Publish(t.Context(), releaseOf(s), release.Request{Paths: []string{path}, To: place, Channel: attest.Candidate}))(t)
 	}
 	address := publishAll(filepath.Join(out, "tiny-1.0")).Published[0].Where
 	t.Chdir(t.TempDir())

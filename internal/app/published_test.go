@@ -31,8 +31,7 @@ func (v validators) published(t *testing.T, key signing.Key, public string) {
 	for name, place := range places {
 		_, err := release.Publish(t.Context(), releaseOf(s), release.Request{Paths: []string{filepath.Join(out, "tiny-1.0")}, To: place, Channel: attest.Candidate})
 		must.Hold(t, err == nil, "%s: %v", name, err)
-		at, err := publish.Open[publish.Catalogue](place, publish.Options{})
-		must.Succeed(t, err)
+		at := must.Get(publish.Open[publish.Catalogue](place, publish.Options{}))(t)
 		found, err := at.Find(t.Context(), "tiny-1.0")
 		must.Hold(t, err == nil, "%s: %v", name, err)
 		path := filepath.Join(index, "files", "tiny", "tiny-1.0-py3-none-any.whl")

@@ -26,8 +26,7 @@ func TestSecondBuildsInOtherHomes(t *testing.T) {
 	var trust []string
 	openHome := func(b *builds) (*build.Setup, plan.Selection) {
 		s, of := newSession(t, b)
-		_, err := s.Keys.Signing()
-		must.Succeed(t, err)
+		must.Get(s.Keys.Signing())(t)
 		trust = append(trust, signing.PublicOf(filepath.Join(s.Keys.Home, "key.pem")))
 		return s, of
 	}
@@ -39,8 +38,7 @@ func TestSecondBuildsInOtherHomes(t *testing.T) {
 		s.Keys.Trust = trust
 	}
 	out, lied := filepath.Join(dir, "out"), filepath.Join(dir, "lied")
-	_, err := build.Run(t.Context(), *first, build.RunRequest{Selection: of, Accept: []string{"all"}, Out: out})
-	must.Succeed(t, err)
+	must.Get(build.Run(t.Context(), *first, build.RunRequest{Selection: of, Accept: []string{"all"}, Out: out}))(t)
 	rebuild := func(s *build.Setup, out string) error {
 		r := judge.VerifyRequest{Paths: []string{filepath.Join(out, "tiny-1.0")}, Policy: attest.Candidate, Rebuild: true, Attach: true}
 		_, err := judge.Verify(t.Context(), *s, r)
@@ -62,10 +60,8 @@ func TestSecondBuildsInOtherHomes(t *testing.T) {
 		payload := statementIn(t, file)
 		check.That(t, !strings.Contains(payload, dir), "a statement names a directory of its host: %s", payload)
 	}
-	at, err := publish.Open[publish.Catalogue](place, publish.Options{})
-	must.Succeed(t, err)
-	trusted, err := taker.Keys.Trusted()
-	must.Succeed(t, err)
+	at := must.Get(publish.Open[publish.Catalogue](place, publish.Options{}))(t)
+	trusted := must.Get(taker.Keys.Trusted())(t)
 	_, _, err = publish.Promote(t.Context(), at, "tiny-1.0", attest.Stable, trusted)
 	must.Succeed(t, err)
 	done, err := build.Run(t.Context(), *taker, build.RunRequest{Selection: of, Accept: []string{"all"}, Out: filepath.Join(t.TempDir(), "out"), From: []string{place}, FromOnly: true})
@@ -76,8 +72,7 @@ func TestSecondBuildsInOtherHomes(t *testing.T) {
 // statementIn returns the signed statement in a file.
 func statementIn(t *testing.T, file string) string {
 	t.Helper()
-	data, err := os.ReadFile(file)
-	must.Succeed(t, err)
+	data := must.Get(os.ReadFile(file))(t)
 	_, raw, err := opened(data)
 	must.Succeed(t, err)
 	return string(raw)

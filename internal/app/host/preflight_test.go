@@ -1,6 +1,7 @@
 package host
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -8,18 +9,22 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	godigest "github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
+	"builder/internal/app/home"
 	"builder/internal/base/diag"
 	"builder/internal/build/native"
 	"builder/internal/input/oci"
+	"builder/internal/input/store"
 	"builder/internal/machine/doctor"
 	"builder/internal/plan/lock"
 	"builder/pipelines"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -30,9 +35,7 @@ func TestLoopbackIsUp(t *testing.T) {
 		must.Succeed(t, checkLoopback(all))
 	}
 	err := checkLoopback([]net.Interface{{Name: "eth0"}, down})
-	if diag.CodeOf(err) != diag.NoEngine || diag.All(err)[0].Hint != "ip link set lo up" {
-		t.Errorf("a host without loopback: %v", err)
-	}
+	check.That(t, diag.CodeOf(err) == diag.NoEngine && diag.All(err)[0].Hint == "ip link set lo up", "a host without loopback: %v", err)
 }
 
 // A missing image must come from its registry. If the registry does not answer, the
@@ -45,7 +48,7 @@ func TestImagesArePullableBeforeTheRun(t *testing.T) {
 	defer here.Close()
 	gone.Close()
 	address := func(s *httptest.Server) string { return strings.TrimPrefix(s.URL, "http://") + "/ours:6.1" }
-	check := func(registry string, s Setup, kind doctor.EngineKind) error {
+	pullable := func(registry string, s Setup, kind doctor.EngineKind) error {
 		e := lock.Entry{Recipe: "tiny", ID: "tiny-6.1"}
 		e.Image.Pin = lock.ImagePin{Name: "ours", Registry: registry, Digest: digest}
 		e.Runtime = e.Image
@@ -54,34 +57,29 @@ func TestImagesArePullableBeforeTheRun(t *testing.T) {
 	}
 	var offline Setup
 	offline.Sources.Offline = true
-	err := check(address(gone), Setup{}, doctor.Native)
+	err := pullable(address(gone), Setup{}, doctor.Native)
 	if diag.CodeOf(err) != diag.Fetch || !strings.HasPrefix(err.Error(), "image "+address(gone)+"@"+digest+": the engine does not have it, and its registry does not answer: ") {
 		t.Errorf("a registry that is gone: %v", err)
 	}
-	if err := check(address(here), Setup{}, doctor.Native); diag.CodeOf(err) != diag.Fetch || !strings.Contains(err.Error(), "not in the registry") {
+	if err := pullable(address(here), Setup{}, doctor.Native); diag.CodeOf(err) != diag.Fetch || !strings.Contains(err.Error(), "not in the registry") {
 		t.Errorf("a registry that answers 404: %v", err)
 	}
-	if err := check(address(here), offline, doctor.Native); diag.CodeOf(err) != diag.Fetch {
-		t.Errorf("offline: %v", err)
-	}
-	if err := check(address(gone), Setup{}, doctor.Named); err != nil {
-		t.Errorf("nobody knows what another engine keeps and reaches: %v", err)
-	}
-	if err := check(address(gone), Setup{}, doctor.Container); diag.CodeOf(err) != diag.Fetch {
-		t.Errorf("Docker has not pulled it: %v", err)
-	}
+	err = pullable(address(here), offline, doctor.Native)
+	check.That(t, diag.CodeOf(err) == diag.Fetch, "offline: %v", err)
+	err = pullable(address(gone), Setup{}, doctor.Named)
+	check.That(t, err == nil, "nobody knows what another engine keeps and reaches: %v", err)
+	err = pullable(address(gone), Setup{}, doctor.Container)
+	check.That(t, diag.CodeOf(err) == diag.Fetch, "Docker has not pulled it: %v", err)
 	pulled := pipelines.Pulled(filepath.Join(home, "scratch"), digest)
 	kept := filepath.Join(native.New(home, nil, native.Options{}).Look().StateDir, "worker", "content", "blobs", "sha256", digest[len("sha256:"):])
 	for _, file := range []string{kept, pulled} {
 		must.Succeed(t, os.MkdirAll(filepath.Dir(file), 0o755))
 		must.Succeed(t, os.WriteFile(file, nil, 0o644))
 	}
-	if err := check(address(gone), Setup{}, doctor.Container); err != nil {
-		t.Errorf("an image that Docker has pulled: %v", err)
-	}
-	if err := check(address(gone), offline, doctor.Native); err != nil {
-		t.Errorf("an image that the engine keeps: %v", err)
-	}
+	err = pullable(address(gone), Setup{}, doctor.Container)
+	check.That(t, err == nil, "an image that Docker has pulled: %v", err)
+	err = pullable(address(gone), offline, doctor.Native)
+	check.That(t, err == nil, "an image that the engine keeps: %v", err)
 }
 
 // mirrored serves an image as rocm/ours of a mirror. It returns the mirror, its address
@@ -117,8 +115,7 @@ func ours(digest string) lock.Entry {
 func TestImagesArePullableFromAMirror(t *testing.T) {
 	_, place, held := mirrored(t)
 	other := godigest.FromString("other").String()
-	mirrors, err := oci.ParseMirrors([]string{place})
-	must.Succeed(t, err)
+	mirrors := must.Get(oci.ParseMirrors([]string{place}))(t)
 	for digest, want := range map[string]string{held: "", other: "image " + place + "/rocm/ours:6.1@" + other + ": not in the registry for linux/amd64"} {
 		var s Setup
 		s.Keys.Home, s.Sources.Registries = t.TempDir(), mirrors
@@ -127,4 +124,35 @@ func TestImagesArePullableFromAMirror(t *testing.T) {
 			t.Errorf("%s: %v", digest, err)
 		}
 	}
+}
+
+// An exported image needs its registry once. Offline it comes from the store.
+func TestAnExportedImageStaysInTheStore(t *testing.T) {
+	server, place, held := mirrored(t)
+	mirrors, err := oci.ParseMirrors([]string{place})
+	must.Succeed(t, err)
+	var notes []string
+	note := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
+	var s Setup
+	s.Keys.Home, s.Keys.Note, s.Sources.Registries = t.TempDir(), note, mirrors
+	w := must.Get(home.Open(t.Context(), s.Keys, s.NoInstall))(t)
+	defer w.Close()
+	entries := []lock.Entry{ours(held), ours(held)}
+	ready := func() error {
+		return checkImages(t.Context(), s, heldBy(s, doctor.EngineState{Kind: doctor.Native}), imagesOf(entries))
+	}
+	pull := func(without bool) ([]store.Blob, error) { return pullImages(t.Context(), s, w, entries, without) }
+	s.Sources.Offline = true
+	_, err = pull(false)
+	check.That(t, diag.CodeOf(err) == diag.Fetch && ready() != nil, "offline without the image: %v", err)
+	left, err := pull(true)
+	check.That(t, err == nil && left == nil && len(notes) == 1, "left out: %v, %v, %q", left, err, notes)
+	s.Sources.Offline = false
+	pulled, err := pull(false)
+	must.Hold(t, err == nil && len(pulled) == 2, "%v, %v", pulled, err)
+	server.Close()
+	s.Sources.Offline = true
+	again, err := pull(false)
+	err = errors.Join(err, ready())
+	check.That(t, err == nil && slices.Equal(again, pulled), "from the store: %v, %v", again, err)
 }
