@@ -15,8 +15,7 @@ import (
 
 // Options named in remedies must exist.
 func TestDiagnosesNameOptions(t *testing.T) {
-	known, err := catalogue.Catalogue{}.Diagnoses()
-	must.Succeed(t, err)
+	known := must.Get(catalogue.Catalogue{}.Diagnoses())(t)
 	options := []string{"BUILDER_HOME"} // read by homeDir
 	for _, name := range flagNames(runFlags()) {
 		options = append(options, "--"+name)

@@ -36,11 +36,8 @@ func pages(t *testing.T) []string {
 // blocks reads the code blocks of a page.
 func blocks(t *testing.T, path string) []docscript.Block {
 	t.Helper()
-	page, err := markdown.Read(path)
-	must.Succeed(t, err)
-	all, err := docscript.Of(page)
-	must.Succeed(t, err)
-	return all
+	page := must.Get(markdown.Read(path))(t)
+	return must.Get(docscript.Of(page))(t)
 }
 
 // TestPages runs the commands of every page in a directory with the examples of docs,
@@ -67,8 +64,7 @@ func reader(t *testing.T) docscript.Host {
 	must.Succeed(t, os.CopyFS(filepath.Join(dir, "examples"), os.DirFS(filepath.Join(repositoryRoot, "docs", "examples"))))
 	bin := t.TempDir()
 	for _, name := range tools {
-		path, err := exec.LookPath(name)
-		must.Succeed(t, err)
+		path := must.Get(exec.LookPath(name))(t)
 		must.Succeed(t, os.Symlink(path, filepath.Join(bin, name)))
 	}
 	return docscript.Host{Dir: dir, Env: readerEnv(dir, underTest()+string(filepath.ListSeparator)+bin)}

@@ -44,19 +44,16 @@ func understood(t *testing.T, host docscript.Host, path string) {
 func TestUnderstood(t *testing.T) {
 	bare(t)
 	for command, want := range map[string]bool{
-		"builder run horovod --rocm 5.7":             true,
-		"builder gate out/x --gpus all --attach":     true,
-		"builder run horovod --rokm 5.7":             false,
-		"builder run horovod --rocm 99":              false,
-		"builder run horovod x":                      false,
-		"builder run horovd":                         false,
-		"builder rnu horovod":                        false,
-		"builder engine upp":                         false,
-		"builder run horovod --jobs many":            false,
-		"builder gate x --only frob":                 false,
-		"builder list --all":                         false,
-		"builder store gc --keep":                    false,
-		"builder verify out/x --rebuild --no-such x": false,
+		"builder run horovod --rocm 5.7":         true,
+		"builder gate out/x --gpus all --attach": true,
+		"builder run horovod --rokm 5.7":         false,
+		"builder run horovod --rocm 99":          false,
+		"builder run horovod x":                  false,
+		"builder run horovd":                     false,
+		"builder rnu horovod":                    false,
+		"builder run horovod --jobs many":        false,
+		"builder gate x --only frob":             false,
+		"builder store gc --keep":                false,
 	} {
 		check.Same(t, command, want, parse(strings.Fields(command)) == nil)
 	}
@@ -81,8 +78,7 @@ func TestCommandsInTextParse(t *testing.T) {
 	verbs, all := tool(t), pages(t)
 	var texts []markdown.Page
 	for _, path := range append(all, filepath.Join(repositoryRoot, "CONTRIBUTING.md")) {
-		page, err := markdown.Read(path)
-		must.Succeed(t, err)
+		page := must.Get(markdown.Read(path))(t)
 		texts = append(texts, page)
 	}
 	t.Chdir(reader(t).Dir)

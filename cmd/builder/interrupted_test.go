@@ -25,7 +25,6 @@ func TestInterrupted(t *testing.T) {
 	mirror := diag.Errorf(diag.Fetch, "resolving packages: %s", "context canceled").WithHint("name other mirrors")
 	all := diag.All(interrupted(mirror, signal, false))
 	check.That(t, all[0].Hint == "", "%+v", all)
-	if all := diag.All(interrupted(signal, signal, true)); len(all) != 1 || !strings.HasPrefix(all[0].Hint, "give the same command again") {
-		t.Errorf("%+v", all)
-	}
+	all = diag.All(interrupted(signal, signal, true))
+	check.That(t, len(all) == 1 && strings.HasPrefix(all[0].Hint, "give the same command again"), "%+v", all)
 }

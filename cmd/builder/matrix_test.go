@@ -35,8 +35,7 @@ func TestMatrixGolden(t *testing.T) {
 	for _, r := range cat.Recipes {
 		cells, _, err := matrix.Expand(r, matrix.Everything(r))
 		must.Succeed(t, err)
-		points, err := ci.Points(cat, cells)
-		must.Succeed(t, err)
+		points := must.Get(ci.Points(cat, cells))(t)
 		pairs := ci.Pairs(points, cat.Patches[r.Name])
 		few := ci.Condense(points, cat.Patches[r.Name], nil)
 		c := condensed{Recipe: r.Name, Cells: len(cells), Values: map[string]string{}}
@@ -63,8 +62,7 @@ func TestEveryCellHasAMatrix(t *testing.T) {
 	must.Succeed(t, err)
 	_, err = ci.GitHub(jobs, jobs)
 	_, hint, _ := strings.Cut(diag.All(err)[0].Hint, " --shard 1/")
-	n, err := strconv.Atoi(strings.Fields(hint)[0])
-	must.Succeed(t, err)
+	n := must.Get(strconv.Atoi(strings.Fields(hint)[0]))(t)
 	fitMatrices(t, jobs, n)
 	seen := map[string]bool{}
 	for _, j := range jobs {
@@ -75,16 +73,13 @@ func TestEveryCellHasAMatrix(t *testing.T) {
 
 // Every part of the example for many cells is a matrix that GitHub takes.
 func TestPartsFitAMatrix(t *testing.T) {
-	text, err := os.ReadFile("../../docs/examples/actions/parts.yml")
-	must.Succeed(t, err)
+	text := must.Get(os.ReadFile("../../docs/examples/actions/parts.yml"))(t)
 	found := regexp.MustCompile(`cells: "(\w+) --shard [^/]*/(\d+)"`).FindStringSubmatch(string(text))
 	must.Hold(t, found != nil, "no cells in\n%s", text)
 	parts, err := strconv.Atoi(found[2])
 	must.Hold(t, err == nil && parts > 1, "%q parts", found[2])
-	r, err := recipe.Find(builtIn().Recipes, found[1])
-	must.Succeed(t, err)
-	jobs, err := ci.Jobs(builtIn(), ci.MatrixRequest{Recipes: []*recipe.Recipe{r}}, t.Errorf)
-	must.Succeed(t, err)
+	r := must.Get(recipe.Find(builtIn().Recipes, found[1]))(t)
+	jobs := must.Get(ci.Jobs(builtIn(), ci.MatrixRequest{Recipes: []*recipe.Recipe{r}}, t.Errorf))(t)
 	fitMatrices(t, jobs, parts)
 }
 

@@ -43,8 +43,7 @@ from: {kind: sdist}
 image: %[1]s
 build: "true"
 `, said)
-	message, err := json.Marshal(evil)
-	must.Succeed(t, err)
+	message := must.Get(json.Marshal(evil))(t)
 	run := fmt.Sprintf(`{"schema": 1, "builder": "v1", "started": "2026-03-01T10:00:00Z", "finished": "2026-03-01T11:00:00Z", "cells": [
  {"id": "own-1.0", "key": "k", "recipe": "own", "axes": {"version": %[1]s}, "steps": [{"name": "build", "seconds": 1, "failed": true, "log": "own-1.0/logs/build.log"}],
   "error": {"code": "build", "message": %[1]s, "hint": %[1]s, "cause": [%[1]s], "shell": %[1]s}},
@@ -130,11 +129,10 @@ func TestNothingThatIsPrintedIsObeyed(t *testing.T) {
 		for where, printed := range map[string]string{"stdout": stdout.String(), "stderr": stderr.String()} {
 			check.Same(t, fmt.Sprintf("%q: exit code %d: the obeyed line of %s", args, code, where), "", obeyed(printed))
 		}
-		check.That(t, strings.TrimPrefix(args[len(args)-1], "--") != "json" || stdout.Len() <= 0 || json.Valid(stdout.Bytes()),
+		check.That(t, strings.TrimPrefix(args[len(args)-1], "--") != "json" || stdout.Len() == 0 || json.Valid(stdout.Bytes()),
 			"%q: no JSON: %s", args, stdout.String())
 	}
-	run, err := report.Read("run/run.json")
-	must.Succeed(t, err)
+	run := must.Get(report.Read("run/run.json"))(t)
 	must.Succeed(t, reportpage.WriteFiles("run", run, reportpage.Options{Logs: os.DirFS("run"), LogDir: "run"}))
 	for _, name := range []string{"report.md", "junit.xml", "report.html"} {
 		text, err := os.ReadFile(filepath.Join("run", name))

@@ -50,12 +50,9 @@ type row struct {
 func provenRows(t *testing.T, recipeName string, name func(lock.Draft) string) (order []string, rows map[string]*row) {
 	t.Helper()
 	cat := builtIn()
-	done, err := proven.Read(recipes.FS)
-	must.Succeed(t, err)
-	r, err := recipe.Find(cat.Recipes, recipeName)
-	must.Succeed(t, err)
-	drafts, err := assemble.Choose(cat, r, ci.OpenAxes(r, nil, true))
-	must.Succeed(t, err)
+	done := must.Get(proven.Read(recipes.FS))(t)
+	r := must.Get(recipe.Find(cat.Recipes, recipeName))(t)
+	drafts := must.Get(assemble.Choose(cat, r, ci.OpenAxes(r, nil, true)))(t)
 	asm := plan.Sources{Offline: true}.Assembler(cat, t.TempDir())
 	rows = map[string]*row{}
 	for _, d := range drafts {
@@ -70,8 +67,7 @@ func provenRows(t *testing.T, recipeName string, name func(lock.Draft) string) (
 		if !built {
 			continue
 		}
-		entries, err := asm.Entries(t.Context(), r, nil, []lock.Draft{d})
-		must.Succeed(t, err)
+		entries := must.Get(asm.Entries(t.Context(), r, nil, []lock.Draft{d}))(t)
 		last := &of.old
 		if entries[len(entries)-1].Key() == proof.Key {
 			last = &of.day

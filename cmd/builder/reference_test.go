@@ -97,8 +97,7 @@ func (s schema) rows(t *testing.T, b *strings.Builder, below string) {
 // referenceRecipe returns the page of all keys of a recipe, from its schema.
 func referenceRecipe(t *testing.T) string {
 	t.Helper()
-	data, err := recipes.FS.ReadFile("schema.json")
-	must.Succeed(t, err)
+	data := must.Get(recipes.FS.ReadFile("schema.json"))(t)
 	var s schema
 	must.Succeed(t, json.Unmarshal(data, &s))
 	var b strings.Builder
@@ -111,8 +110,7 @@ func referenceRecipe(t *testing.T) string {
 // referenceImages returns the page of the built-in images.
 func referenceImages(t *testing.T) string {
 	t.Helper()
-	all, err := image.Load(images.FS, "images")
-	must.Succeed(t, err)
+	all := must.Get(image.Load(images.FS, "images"))(t)
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s# Built-in images\n\nThe facts of each image are probed in every run. An image with `python3.11-dev` or `python3.13-dev` has the headers of that Python. A recipe names an image of this list in `image` or `runtime`. A name with `{{…}}` in a recipe, such as `rocm-{{rocm}}-ubuntu-22.04`, stands for several. [An image](../writing-an-image.md) shows how to write your own.\n\n| image | made from | facts |\n| --- | --- | --- |\n", generated)
 	for _, i := range all {
@@ -145,8 +143,7 @@ func TestReference(t *testing.T) {
 	for name, text := range pages {
 		golden.CheckFile(t, filepath.Join(referenceDir, name), []byte(text))
 	}
-	there, err := os.ReadDir(referenceDir)
-	must.Succeed(t, err)
+	there := must.Get(os.ReadDir(referenceDir))(t)
 	for _, e := range there {
 		if _, ok := pages[e.Name()]; !ok {
 			t.Errorf("%s/%s speaks of nothing that is there: remove it", referenceDir, e.Name())

@@ -26,8 +26,7 @@ func TestRefresh(t *testing.T) {
 }
 
 func refresh(t *testing.T, site string) {
-	workflow, err := os.ReadFile(filepath.Join(repositoryRoot, ".github", "workflows", "refresh.yml"))
-	must.Succeed(t, err)
+	workflow := must.Get(os.ReadFile(filepath.Join(repositoryRoot, ".github", "workflows", "refresh.yml")))(t)
 	tools, temp := t.TempDir(), t.TempDir()
 	asked := filepath.Join(temp, "asked")
 	for name, text := range map[string]string{

@@ -50,8 +50,7 @@ func terminal(t *testing.T) (person, program *os.File) {
 func onTerminal(t *testing.T, dir string, env []string, args ...string) (*exec.Cmd, *os.File) {
 	t.Helper()
 	person, program := terminal(t)
-	path, err := exec.LookPath("builder")
-	must.Succeed(t, err)
+	path := must.Get(exec.LookPath("builder"))(t)
 	cmd := exec.Command(path, args...)
 	cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = dir, program, program, program
 	cmd.Env = append([]string{"TERM=xterm-256color", "PATH=/nowhere", "BUILDER_HOME=" + filepath.Join(dir, "home"), "BUILDER_NO_INSTALL=1"}, env...)
@@ -88,8 +87,7 @@ func TestAnInterruptIsAnswered(t *testing.T) {
 	defer free()
 	cmd, person := onTerminal(t, dir, nil, "run", "horovod", "--rocm", "5.7", "--locked")
 	until(t, person, "another run writes to out")
-	_, err = person.WriteString("\x03")
-	must.Succeed(t, err)
+	must.Get(person.WriteString("\x03"))(t)
 	until(t, person, "stopping the running steps (interrupt again to stop at once)")
 	go func() { _, _ = io.Copy(io.Discard, person) }() // until the program ends
 	err = cmd.Wait()

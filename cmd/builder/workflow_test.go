@@ -26,8 +26,7 @@ func TestWorkflows(t *testing.T) {
 	if os.Getenv("BUILDER_TEST_ACT") != "1" {
 		t.Skip("BUILDER_TEST_ACT=1 installs act and plays the workflows")
 	}
-	program, err := acttest.Program()
-	must.Succeed(t, err)
+	program := must.Get(acttest.Program())(t)
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("testdata", "workflow"),
 		Setup:               alone,
