@@ -15,8 +15,7 @@ import (
 // counts only after a second one without the cache has the same bytes. Another script, of
 // the same source in the same image, finds no objects.
 func compilerCache(b *tool) {
-	site, err := filepath.Abs("../compare/site")
-	must.Succeed(b.t, err)
+	site := must.Get(filepath.Abs("../compare/site"))(b.t)
 	// Only a build with the cache has its directory.
 	out := filepath.Join(b.dir, "ccache")
 	failing := b.siteEnding(site, "failing", "  if mkdir /opt/builder/objects/tried; then exit 3; fi\n")
@@ -35,9 +34,8 @@ func compilerCache(b *tool) {
 	other := b.siteEnding(site, "other", "  true\n")
 	b.want(0, "run", "kiwisolver", "--recipes", other, "--ccache", "--rebuild", "--out", out+"-other")
 	cell = b.runJSON(out + "-other").Cells[0]
-	if _, hits := madeWith(b.t, cell.Artifacts[0].Path+".attestations"); hits != `{"hits":0,"misses":7}` {
-		b.t.Errorf("another script has %q", hits)
-	}
+	_, hits = madeWith(b.t, cell.Artifacts[0].Path+".attestations")
+	check.That(b.t, hits == `{"hits":0,"misses":7}`, "another script has %q", hits)
 	b.want(0, "verify", filepath.Join(out+"-other", cell.ID))
 }
 

@@ -124,8 +124,7 @@ func startDocker(b *tool) []string {
 		"--host", socket, "--data-root", filepath.Join(dir, "data"), "--exec-root", filepath.Join(dir, "exec"), "--pidfile", filepath.Join(dir, "pid"),
 		"--add-runtime", "fit=" + fittingRuntime(b), "--default-runtime", "fit",
 	}
-	log, err := os.Create(filepath.Join(b.dir, "dockerd.log"))
-	must.Succeed(b.t, err)
+	log := must.Get(os.Create(filepath.Join(b.dir, "dockerd.log")))(b.t)
 	defer log.Close()
 	cmd := exec.Command("dockerd", args...)
 	cmd.Stdout, cmd.Stderr = log, log

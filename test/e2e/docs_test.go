@@ -39,10 +39,8 @@ func shownPages(t *testing.T) []string {
 // shown returns the commands of a page marked for an engine.
 func shown(t *testing.T, path string) []string {
 	t.Helper()
-	page, err := markdown.Read(path)
-	must.Succeed(t, err)
-	blocks, err := docscript.Of(page)
-	must.Succeed(t, err)
+	page := must.Get(markdown.Read(path))(t)
+	blocks := must.Get(docscript.Of(page))(t)
 	var commands []string
 	for _, b := range blocks {
 		if b.Kind == docscript.E2E {

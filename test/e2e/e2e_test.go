@@ -58,8 +58,7 @@ func newTool(t *testing.T) *tool {
 	build.Dir = dir
 	out, err := build.CombinedOutput()
 	must.Hold(t, err == nil, "building the tool: %v\n%s", err, out)
-	goCache, err := exec.Command("go", "env", "GOCACHE").Output()
-	must.Succeed(t, err)
+	goCache := must.Get(exec.Command("go", "env", "GOCACHE").Output())(t)
 	engine := cmp.Or(os.Getenv("BUILDER_ENGINE"), "native") // only one chapter uses Docker and Podman
 	cache := filepath.Join(dir, "cache")
 	b := &tool{t, path, filepath.Join(cache, "builder"), dir, []string{"XDG_CACHE_HOME=" + cache, "GOCACHE=" + strings.TrimSpace(string(goCache)), "BUILDER_ENGINE=" + engine, "BUILDER_ACCEPT=all"}, &first{}}
@@ -200,8 +199,7 @@ func (b *tool) runJSON(out string) runFile {
 	if !filepath.IsAbs(out) {
 		out = filepath.Join(b.dir, out)
 	}
-	data, err := os.ReadFile(filepath.Join(out, "run.json"))
-	must.Succeed(b.t, err)
+	data := must.Get(os.ReadFile(filepath.Join(out, "run.json")))(b.t)
 	var f runFile
 	must.Succeed(b.t, json.Unmarshal(data, &f))
 	return f
@@ -227,8 +225,7 @@ func mainJob(b *tool) {
 	}
 	wheel := cell.Artifacts[0].Path
 	check.That(b.t, strings.Contains(wheel, "+rocm5.7.tf2.13.0-cp311"), "the wheel's version does not name the stack: %s", wheel)
-	log, err := os.ReadFile(filepath.Join(b.dir, "out", cell.ID, "logs", "build.log"))
-	must.Succeed(b.t, err)
+	log := must.Get(os.ReadFile(filepath.Join(b.dir, "out", cell.ID, "logs", "build.log")))(b.t)
 	contains(b.t, string(log), "-DHAVE_ROCM=1", "-DHAVE_NCCL=1")
 }
 
@@ -272,9 +269,7 @@ func (b *tool) makeSite(files map[string]string) string {
 // read returns a file of the repository.
 func (b *tool) read(path string) string {
 	b.t.Helper()
-	data, err := os.ReadFile(filepath.Join("..", "..", path))
-	must.Succeed(b.t, err)
-	return string(data)
+	return string(must.Get(os.ReadFile(filepath.Join("..", "..", path)))(b.t))
 }
 
 func withoutFindHIP(b *tool) {
@@ -305,8 +300,7 @@ func verified(b *tool) {
 	must.Hold(b.t, err == nil, "%v: %s", err, out)
 	wheels, err := filepath.Glob(filepath.Join(copied, "*.whl"))
 	must.Hold(b.t, err == nil && len(wheels) == 1, "%v, %v", wheels, err)
-	data, err := os.ReadFile(wheels[0])
-	must.Succeed(b.t, err)
+	data := must.Get(os.ReadFile(wheels[0]))(b.t)
 	data[len(data)/2] ^= 1
 	must.Succeed(b.t, os.WriteFile(wheels[0], data, 0o600))
 	contains(b.t, b.want(6, "verify", copied).stderr, "the statement is about other bytes")
@@ -374,8 +368,7 @@ func elsewhere(b *tool) {
 	contains(b.t, r.stderr, "gate gpu-allreduce did not run, and the policy stable requires it")
 
 	// A wheel without device code reaches stable after another host has rebuilt it.
-	site, err := filepath.Abs("../../docs/examples/jinja")
-	must.Succeed(b.t, err)
+	site := must.Get(filepath.Abs("../../docs/examples/jinja"))(b.t)
 	b.want(0, "run", "jinja", "--recipes", site, "--out", "out-jinja", "--locked")
 	cell = b.runJSON("out-jinja").Cells[0]
 	b.want(0, "publish", filepath.Join("out-jinja", cell.ID), "--to", place)
@@ -401,8 +394,7 @@ func leaks(b *tool) {
 	r := b.want(6, "run", "horovod", "--recipes", site, "--rocm", "5.7", "--out", "out-leaks")
 	contains(b.t, r.stderr, "gate cpu-isa: fail")
 	cell := b.runJSON("out-leaks").Cells[0]
-	log, err := os.ReadFile(filepath.Join(b.dir, "out-leaks", cell.ID, "logs", "build.log"))
-	must.Succeed(b.t, err)
+	log := must.Get(os.ReadFile(filepath.Join(b.dir, "out-leaks", cell.ID, "logs", "build.log")))(b.t)
 	contains(b.t, string(log), "http: refused", "names: refused", "host: localhost", "model name\t: builder", "processors in cpuinfo: 1")
 	for _, never := range []string{"got out", "TRACEPARENT", "OTEL_", "planted"} {
 		check.That(b.t, !strings.Contains(string(log), never), "%q is in the log of the build:\n%s", never, log)

@@ -251,8 +251,7 @@ const markupsafe = "d283d37a890ba4c1ae73ffadf8046435c76e7bc2247bbb63c00bd1a709c6
 // otherwise the server answers normally.
 func (s *scene) source(handle func(w http.ResponseWriter, r *http.Request, data []byte) (done bool)) (set string) {
 	s.t.Helper()
-	data, err := os.ReadFile(s.blob(markupsafe))
-	must.Succeed(s.t, err)
+	data := must.Get(os.ReadFile(s.blob(markupsafe)))(s.t)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !handle(w, r, data) {
 			http.ServeContent(w, r, "", time.Time{}, strings.NewReader(string(data)))
@@ -481,8 +480,7 @@ func deepDirectories(s *scene) {
 	s = s.ending("  python -c 'import os; [(os.mkdir(\"d\" * 200), os.chdir(\"d\" * 200)) for _ in range(30)]'\n")
 	s.want(0, "engine", "up")
 	cache := filepath.Join(s.home, "engine", "state")
-	before, err := os.Stat(cache)
-	must.Succeed(s.t, err)
+	before := must.Get(os.Stat(cache))(s.t)
 	p := s.start(s.cell("swift"))
 	p.exits(5, "the engine cannot keep or read what the step made")
 	check.That(s.t, !strings.Contains(p.said.String(), "starts again"), "the build was retried")

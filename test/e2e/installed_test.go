@@ -15,8 +15,7 @@ import (
 // installed packs the program as a wheel, as a release does, installs it with pip, and
 // runs the verbs that need neither root nor an engine as nobody, without a HOME.
 func installed(b *tool) {
-	dir, err := os.MkdirTemp("", "builder-installed-*")
-	must.Succeed(b.t, err)
+	dir := must.Get(os.MkdirTemp("", "builder-installed-*"))(b.t)
 	b.t.Cleanup(func() { os.RemoveAll(dir) })
 	must.Succeed(b.t, os.Chmod(dir, 0o755))
 	built := b.runJSON("out").Cells[0]
@@ -27,8 +26,7 @@ func installed(b *tool) {
 		out, err := cmd.CombinedOutput()
 		must.Hold(b.t, err == nil, "%s: %v\n%s", script, err, out)
 	}
-	sources, err := filepath.Abs("../../.github/python")
-	must.Succeed(b.t, err)
+	sources := must.Get(filepath.Abs("../../.github/python"))(b.t)
 	sh(`mkdir -p dist/builder_linux_amd64_v1
 		cp "$PROGRAM" dist/builder_linux_amd64_v1/builder
 		python3 -m venv hatch
@@ -42,8 +40,7 @@ func installed(b *tool) {
 		chmod -R a+rX .`)
 	packed, err := filepath.Glob(filepath.Join(dir, "index", "*.whl"))
 	must.Hold(b.t, err == nil && len(packed) == 1, "%v, %v", packed, err)
-	info, err := os.Stat(packed[0])
-	must.Succeed(b.t, err)
+	info := must.Get(os.Stat(packed[0]))(b.t)
 	check.That(b.t, info.Size() < 40e6, "%s has %d bytes", packed[0], info.Size())
 
 	name, key := filepath.Base(built.Artifacts[0].Path), filepath.Join(dir, "key.pub")

@@ -21,8 +21,7 @@ import (
 // oneTemporary makes one directory for all temporary files of a test.
 func oneTemporary(t *testing.T) (dir string) {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "builder-e2e-*")
-	must.Succeed(t, err)
+	dir = must.Get(os.MkdirTemp("", "builder-e2e-*"))(t)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	if err := os.Chmod(dir, 0o711); err != nil { // for the chapter with an ordinary user
 		t.Fatal(err)

@@ -45,8 +45,7 @@ func (b *tool) steady() (site, stamp string) {
 	stamp = strconv.FormatInt(time.Now().UnixNano(), 10)
 	files := map[string]string{}
 	for _, name := range []string{"images/steady.yaml", "recipes/steady.yaml", "recipes/steady.lock.json"} {
-		data, err := os.ReadFile(filepath.Join("testdata", "steady", name))
-		must.Succeed(b.t, err)
+		data := must.Get(os.ReadFile(filepath.Join("testdata", "steady", name)))(b.t)
 		files[name] = strings.Replace(string(data), turn, turn+" of "+stamp, 1)
 	}
 	return b.makeSite(files), stamp
@@ -144,8 +143,7 @@ func (p *proc) end() int {
 // exits waits for the end and checks the exit code and the output.
 func (p *proc) exits(code int, words ...string) {
 	p.t.Helper()
-	got := p.end()
-	check.That(p.t, got == code, "exit %d, want %d", got, code)
+	check.Same(p.t, "exit", code, p.end())
 	contains(p.t, p.said.String(), words...)
 }
 
@@ -268,8 +266,7 @@ func (s *scene) trueReport() {
 		check.That(s.t, len(c.Verdicts) >= 5 && len(c.Artifacts) != 0,
 			"%s: passed with %d verdicts and %d artifacts", c.ID, len(c.Verdicts), len(c.Artifacts))
 		for _, a := range c.Artifacts {
-			got := digest(s.abs(a.Path))
-			check.That(s.t, got == a.SHA256, "%s has sha256 %s, run.json says %s", a.Path, got, a.SHA256)
+			check.Same(s.t, fmt.Sprintf("%s has sha256", a.Path), a.SHA256, digest(s.abs(a.Path)))
 		}
 	}
 }
@@ -307,11 +304,9 @@ func (b *tool) damage(dir string, chosen func(path string) bool) {
 		if err != nil || info.Size() == 0 || !chosen(path) {
 			return nil
 		}
-		f, err := os.OpenFile(path, os.O_WRONLY, 0)
-		must.Succeed(b.t, err)
+		f := must.Get(os.OpenFile(path, os.O_WRONLY, 0))(b.t)
 		defer f.Close()
-		_, err = f.WriteAt(bytes.Repeat([]byte{0xA5}, int(min(info.Size(), 4096))), info.Size()/2)
-		must.Succeed(b.t, err)
+		must.Get(f.WriteAt(bytes.Repeat([]byte{0xA5}, int(min(info.Size(), 4096))), info.Size()/2))(b.t)
 		n++
 		return nil
 	})

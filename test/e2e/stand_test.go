@@ -36,7 +36,5 @@ func lookedAt(b *tool) {
 
 func contentOf(b *tool, path string) string {
 	b.t.Helper()
-	data, err := os.ReadFile(path)
-	must.Succeed(b.t, err)
-	return string(data)
+	return string(must.Get(os.ReadFile(path))(b.t))
 }

@@ -84,14 +84,12 @@ func (b *tool) pushed(root, repository, tag string) string {
 	sum := strings.Fields(string(out))
 	must.Hold(b.t, err == nil && len(sum) == 2, "%v\n%s", err, out)
 	plain := ocidigest.NewDigestFromEncoded(ocidigest.SHA256, sum[0])
-	f, err := os.Open(layer)
-	must.Succeed(b.t, err)
+	f := must.Get(os.Open(layer))(b.t)
 	defer f.Close()
 	packed, err := ocidigest.FromReader(f)
 	info, err2 := f.Stat()
 	must.Succeed(b.t, err, err2)
-	_, err = f.Seek(0, io.SeekStart)
-	must.Succeed(b.t, err)
+	must.Get(f.Seek(0, io.SeekStart))(b.t)
 	config := encoded(b.t, ocispec.Image{
 		Platform: ocispec.Platform{Architecture: "amd64", OS: "linux"},
 		RootFS:   ocispec.RootFS{Type: "layers", DiffIDs: []ocidigest.Digest{plain}},
@@ -109,19 +107,15 @@ func (b *tool) pushed(root, repository, tag string) string {
 
 func encoded(t *testing.T, v any) []byte {
 	t.Helper()
-	data, err := json.Marshal(v)
-	must.Succeed(t, err)
-	return data
+	return must.Get(json.Marshal(v))(t)
 }
 
 // send sends content to the registry of a test.
 func (b *tool) send(method, address string, body io.Reader) {
 	b.t.Helper()
-	req, err := http.NewRequestWithContext(b.t.Context(), method, address, body)
-	must.Succeed(b.t, err)
+	req := must.Get(http.NewRequestWithContext(b.t.Context(), method, address, body))(b.t)
 	req.Header.Set("Content-Type", ocispec.MediaTypeImageManifest)
-	resp, err := http.DefaultClient.Do(req)
-	must.Succeed(b.t, err)
+	resp := must.Get(http.DefaultClient.Do(req))(b.t)
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusCreated {
 		text, _ := io.ReadAll(resp.Body)

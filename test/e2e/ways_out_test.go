@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -32,8 +33,7 @@ expect:
 	tries := strings.Replace(recipe, "  pip wheel", inStep+"  pip wheel", 1)
 	tries = strings.Replace(tries, "\nexpect:\n", inGate, 1)
 	must.Succeed(b.t, os.WriteFile(path, []byte(tries), 0o644))
-	pattern, err := os.ReadFile("/proc/sys/kernel/core_pattern")
-	must.Succeed(b.t, err)
+	pattern := must.Get(os.ReadFile("/proc/sys/kernel/core_pattern"))(b.t)
 	b.want(0, "run", "steady", "--recipes", site, "--turn", "1", "--pace", "swift", "--out", "out-ways")
 	cell := b.runJSON("out-ways").Cells[0]
 	logs := filepath.Join(b.dir, "out-ways", cell.ID, "logs")
@@ -41,16 +41,14 @@ expect:
 	contains(b.t, contentOf(b, filepath.Join(logs, "build.log")), `"out": "none"`)
 	contains(b.t, b.evidence(cell.Verdicts), "ways-out: it reports out=none tried=68")
 	b.trapped(site, path, recipe)
-	now := contentOf(b, "/proc/sys/kernel/core_pattern")
-	check.That(b.t, now == string(pattern), "core_pattern of the host was %q and is %q", pattern, now)
+	check.Same(b.t, fmt.Sprintf("core_pattern of the host was %q and", pattern), string(pattern), contentOf(b, "/proc/sys/kernel/core_pattern"))
 
 	var canary struct {
 		Canary   string
 		Attempts map[string]string
 	}
 	must.Succeed(b.t, json.Unmarshal([]byte(contentOf(b, filepath.Join(logs, "canary.log"))), &canary))
-	names, err := exec.Command("python3", "testdata/ways_out.py", "names").Output()
-	must.Succeed(b.t, err)
+	names := must.Get(exec.Command("python3", "testdata/ways_out.py", "names").Output())(b.t)
 	for name := range strings.Lines(string(names)) {
 		check.That(b.t, canary.Attempts[strings.TrimSpace(name)] != "", "the canary does not try %q", strings.TrimSpace(name))
 	}

@@ -14,8 +14,7 @@ import (
 // recipes would: the plan, a job for each cell, the publication and the final report.
 func workflow(b *tool) {
 	checkout, _ := b.steady()
-	key, err := os.ReadFile(filepath.Join(b.home, "key.pem.pub"))
-	must.Succeed(b.t, err)
+	key := must.Get(os.ReadFile(filepath.Join(b.home, "key.pem.pub")))(b.t)
 	must.Succeed(b.t, os.WriteFile(filepath.Join(checkout, "ours.pem.pub"), key, 0o644))
 	place := filepath.Join(b.t.TempDir(), "index")
 
@@ -34,10 +33,8 @@ func workflow(b *tool) {
 // all jobs succeed, and returns the summary.
 func (b *tool) executes(checkout string, inputs map[string]string) string {
 	b.t.Helper()
-	root, err := filepath.Abs("../..")
-	must.Succeed(b.t, err)
-	program, err := acttest.Program()
-	must.Succeed(b.t, err)
+	root := must.Get(filepath.Abs("../.."))(b.t)
+	program := must.Get(acttest.Program())(b.t)
 	inputs["home"] = b.home
 	call := acttest.Call{
 		Program: program, Workflow: filepath.Join(root, ".github", "workflows", "build.yml"), Checkout: checkout, Own: root,

@@ -168,8 +168,7 @@ func between(t *testing.T, page, name, text string) string {
 // and reasons.
 func TestEveryDependencyIsExplained(t *testing.T) {
 	atRoot(t)
-	data, err := os.ReadFile(dependencies)
-	must.Succeed(t, err)
+	data := must.Get(os.ReadFile(dependencies))(t)
 	want := between(t, string(data), "modules", facts(t, string(data)))
 	want = between(t, want, "licences", linked(t))
 	if *update {
@@ -184,8 +183,7 @@ func TestEveryDependencyIsExplained(t *testing.T) {
 // The version of each other pin occurs in the file named on the page.
 func TestEveryPinIsWhereThePageSays(t *testing.T) {
 	atRoot(t)
-	page, err := os.ReadFile(dependencies)
-	must.Succeed(t, err)
+	page := must.Get(os.ReadFile(dependencies))(t)
 	table := tableBelow(t, string(page), "What is pinned elsewhere")
 	for _, r := range table {
 		what, version, file := r[0], r[1], r[2]
@@ -193,8 +191,7 @@ func TestEveryPinIsWhereThePageSays(t *testing.T) {
 		check.That(t, err == nil && strings.Contains(string(text), version),
 			"%s: %s %s is not pinned in %s: %v", dependencies, what, version, file, err)
 	}
-	engine, err := os.ReadFile("internal/build/native/engine/go.mod")
-	must.Succeed(t, err)
+	engine := must.Get(os.ReadFile("internal/build/native/engine/go.mod"))(t)
 	for line := range strings.Lines(string(engine)) {
 		if of, direct := strings.CutPrefix(line, "require github"); direct {
 			name, _, _ := strings.Cut("github"+of, " ")

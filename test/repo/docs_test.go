@@ -32,9 +32,7 @@ func below(t *testing.T, dir string, ends ...string) []string {
 
 func readPage(t *testing.T, path string) markdown.Page {
 	t.Helper()
-	page, err := markdown.Read(path)
-	must.Succeed(t, err)
-	return page
+	return must.Get(markdown.Read(path))(t)
 }
 
 // onGitHub returns the anchor of a heading on GitHub. It differs from the site's if the
@@ -83,8 +81,7 @@ var inNav = regexp.MustCompile(`(?m)^ +- [^:#]+(?:: [^:#]+")?: ([\w/-]+\.md)$`)
 // Every page is in the navigation once, and the front page links to it.
 func TestEveryPageIsFound(t *testing.T) {
 	atRoot(t)
-	config, err := os.ReadFile("mkdocs.yml")
-	must.Succeed(t, err)
+	config := must.Get(os.ReadFile("mkdocs.yml"))(t)
 	var got, want []string
 	for _, m := range inNav.FindAllStringSubmatch(string(config), -1) {
 		got = append(got, m[1])
@@ -148,8 +145,7 @@ func TestBuiltSiteLoadsNothing(t *testing.T) {
 	files := below(t, dir, ".html", ".css")
 	must.Hold(t, len(files) >= 20, "the site has only %d files", len(files))
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		must.Succeed(t, err)
+		text := must.Get(os.ReadFile(file))(t)
 		for _, address := range loads(string(text)) {
 			t.Errorf("%s loads %s", file, address)
 		}

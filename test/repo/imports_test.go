@@ -85,13 +85,11 @@ var row = regexp.MustCompile("(?m)^\\| `internal/(\\w+)` \\|.*\\| (.+) \\|$")
 // order of [groups], and each package once.
 func TestGroupsAreTheContentsOfThePage(t *testing.T) {
 	atRoot(t)
-	page, err := os.ReadFile("docs/architecture.md")
-	must.Succeed(t, err)
+	page := must.Get(os.ReadFile("docs/architecture.md"))(t)
 	var order []string
 	for _, m := range row.FindAllStringSubmatch(string(page), -1) {
 		order = append(order, "internal/"+m[1])
-		entries, err := os.ReadDir("internal/" + m[1])
-		must.Succeed(t, err)
+		entries := must.Get(os.ReadDir("internal/" + m[1]))(t)
 		var want []string
 		for _, e := range entries {
 			if e.IsDir() && e.Name() != "testdata" {

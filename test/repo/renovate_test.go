@@ -38,8 +38,7 @@ type renovate struct {
 
 func readRenovate(t *testing.T) renovate {
 	t.Helper()
-	data, err := os.ReadFile("renovate.json")
-	must.Succeed(t, err)
+	data := must.Get(os.ReadFile("renovate.json"))(t)
 	var r renovate
 	if err := json.Unmarshal(data, &r); err != nil || len(r.CustomManagers) != 2 {
 		t.Fatalf("renovate.json has %d managers of its own, want that of recipes and that of images: %v", len(r.CustomManagers), err)
@@ -52,8 +51,7 @@ func managed(t *testing.T, patterns []string) []string {
 	t.Helper()
 	var names []string
 	for _, folder := range []string{"recipes", "images", "profiles"} {
-		files, err := filepath.Glob(folder + "/*")
-		must.Succeed(t, err)
+		files := must.Get(filepath.Glob(folder + "/*"))(t)
 		for _, file := range files {
 			for _, p := range patterns {
 				if regexp.MustCompile(strings.Trim(p, "/")).MatchString(file) {
@@ -85,8 +83,7 @@ func TestRenovateReadsRecipes(t *testing.T) {
 	atRoot(t)
 	manager := readRenovate(t).CustomManagers[0]
 	match := regexp.MustCompile(manager.MatchStrings[0])
-	all, err := recipe.Load(recipes.FS, "recipes", gate.Promises())
-	must.Succeed(t, err)
+	all := must.Get(recipe.Load(recipes.FS, "recipes", gate.Promises()))(t)
 	files := managed(t, manager.ManagerFilePatterns)
 	check.That(t, len(files) == len(all), "the manager reads %v of %d recipes", files, len(all))
 	upstreams := map[string]string{}
@@ -95,8 +92,7 @@ func TestRenovateReadsRecipes(t *testing.T) {
 	}
 	for _, r := range all {
 		file := "recipes/" + r.Name + ".yaml"
-		text, err := os.ReadFile(file)
-		must.Succeed(t, err)
+		text := must.Get(os.ReadFile(file))(t)
 		read := map[string]string{} // axis to its upstream
 		for _, at := range axisLine.FindAllStringSubmatchIndex(string(text), -1) {
 			axis := string(text[at[2]:at[3]])
@@ -106,9 +102,8 @@ func TestRenovateReadsRecipes(t *testing.T) {
 			}
 			g := namedGroups(match, found)
 			read[axis] = g["datasource"] + " " + g["depName"]
-			if best := newest(r, axis); g["currentValue"] != best {
-				t.Errorf("%s: Renovate reads %s %s, and the newest is %s", file, axis, g["currentValue"], best)
-			}
+			best := newest(r, axis)
+			check.That(t, g["currentValue"] == best, "%s: Renovate reads %s %s, and the newest is %s", file, axis, g["currentValue"], best)
 			next := strings.NewReplacer("{{{newValue}}}", "99", "{{{datasource}}}", g["datasource"], "{{{depName}}}", g["depName"]).Replace(manager.AutoReplaceStringTemplate)
 			changed, err := recipe.Parse(file, slices.Concat(text[:at[4]], []byte(next), text[at[5]:]), gate.Promises())
 			if err != nil {
@@ -186,8 +181,7 @@ func newest(r *recipe.Recipe, name string) string {
 func TestRenovateReadsTags(t *testing.T) {
 	atRoot(t)
 	config := readRenovate(t)
-	all, err := recipe.Load(recipes.FS, "recipes", gate.Promises())
-	must.Succeed(t, err)
+	all := must.Get(recipe.Load(recipes.FS, "recipes", gate.Promises()))(t)
 	tags := 0
 	for _, r := range all {
 		axis, _ := r.Axis("version")
@@ -235,8 +229,7 @@ func TestRenovateReadsImages(t *testing.T) {
 			}
 		}
 	}
-	all, err := image.Load(images.FS, "images")
-	must.Succeed(t, err)
+	all := must.Get(image.Load(images.FS, "images"))(t)
 	for _, img := range all {
 		if img.Digest != "" {
 			want = append(want, img.Registry+"@"+img.Digest)

@@ -24,8 +24,7 @@ func workflows(t *testing.T) map[string][]string {
 	must.Hold(t, err == nil && len(files) >= 4, "%d workflows, %v", len(files), err)
 	all := map[string][]string{}
 	for _, file := range append(files, ownAction) {
-		text, err := os.ReadFile(file)
-		must.Succeed(t, err)
+		text := must.Get(os.ReadFile(file))(t)
 		all[file] = strings.Split(string(text), "\n")
 	}
 	return all
@@ -64,8 +63,7 @@ func TestEveryActionIsPinned(t *testing.T) {
 // Every pull request builds one real cell with the public workflow build.yml.
 func TestARealCellIsBuilt(t *testing.T) {
 	atRoot(t)
-	text, err := os.ReadFile(filepath.Join(".github", "workflows", "ci.yml"))
-	must.Succeed(t, err)
+	text := must.Get(os.ReadFile(filepath.Join(".github", "workflows", "ci.yml")))(t)
 	call := "    uses: ./.github/workflows/build.yml\n    permissions:\n      contents: read\n    with:\n      cells: horovod --rocm 5.7\n"
 	check.That(t, strings.Contains(string(text), call), "ci.yml does not call build.yml:\n%s", text)
 }
@@ -166,10 +164,8 @@ var inputKey = regexp.MustCompile(`(?m)^  ([a-z-]+):$`)
 // every input of the action.
 func TestEveryInputIsExplained(t *testing.T) {
 	atRoot(t)
-	w, err := acttest.Load(filepath.Join(".github", "workflows", "build.yml"))
-	must.Succeed(t, err)
-	page, err := os.ReadFile(filepath.Join("docs", "actions.md"))
-	must.Succeed(t, err)
+	w := must.Get(acttest.Load(filepath.Join(".github", "workflows", "build.yml")))(t)
+	page := must.Get(os.ReadFile(filepath.Join("docs", "actions.md")))(t)
 	names := slices.Concat(slices.Collect(maps.Keys(w.On.Call.Inputs)), slices.Collect(maps.Keys(w.On.Call.Secrets)), slices.Collect(maps.Keys(w.Jobs)))
 	must.Hold(t, len(names) >= 15, "only %v were found", names)
 	for _, name := range names {

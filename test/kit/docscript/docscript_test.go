@@ -13,9 +13,7 @@ import (
 
 func read(t *testing.T, text string) ([]Block, error) {
 	t.Helper()
-	p, err := markdown.Parse("a.md", text)
-	must.Succeed(t, err)
-	return Of(p)
+	return Of(must.Get(markdown.Parse("a.md", text))(t))
 }
 
 func TestOf(t *testing.T) {

@@ -32,10 +32,8 @@ const you = "/home/you"
 // the output on the page where it differs.
 func (h Host) Play(t *testing.T, path string, kind Kind) {
 	t.Helper()
-	page, err := markdown.Read(path)
-	must.Succeed(t, err)
-	blocks, err := Of(page)
-	must.Succeed(t, err)
+	page := must.Get(markdown.Read(path))(t)
+	blocks := must.Get(Of(page))(t)
 	seen := h.seen(t, page, blocks, kind)
 	if golden.Updating() {
 		lines := slices.Clone(page.Lines)

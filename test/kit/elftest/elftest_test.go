@@ -3,9 +3,7 @@ package elftest_test
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"testing"
 
@@ -67,8 +65,7 @@ func run(t *testing.T, library []byte, script string) string {
 	if err != nil || runtime.GOARCH != "amd64" {
 		t.Skip("needs python3 on x86_64")
 	}
-	file := filepath.Join(t.TempDir(), "library.so")
-	must.Succeed(t, os.WriteFile(file, library, 0o600))
+	file := must.File(t, "library.so", library)
 	out, err := exec.Command(python, "-c", "import ctypes, sys\nl = ctypes.CDLL(sys.argv[1])\n"+script, file).CombinedOutput()
 	must.Hold(t, err == nil, "%v: %s", err, out)
 	return string(out)

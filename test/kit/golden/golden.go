@@ -43,8 +43,7 @@ func CheckFile(t *testing.T, path string, got []byte) {
 // CheckSection compares got with the part of the file at path between two markers.
 func CheckSection(t *testing.T, path, begin, end, got string) {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	must.Succeed(t, err)
+	text := must.Get(os.ReadFile(path))(t)
 	before, rest, ok1 := strings.Cut(string(text), begin)
 	_, after, ok2 := strings.Cut(rest, end)
 	must.Hold(t, ok1 && ok2, "%s lacks its markers", path)
@@ -56,16 +55,14 @@ func CheckSection(t *testing.T, path, begin, end, got string) {
 // files and the names in beside are not data files.
 func CheckEmbedded(t *testing.T, embedded fs.FS, beside ...string) map[string][]byte {
 	t.Helper()
-	entries, err := os.ReadDir(".")
-	must.Succeed(t, err)
+	entries := must.Get(os.ReadDir("."))(t)
 	files := map[string][]byte{}
 	for _, e := range entries {
 		name := e.Name()
 		if strings.HasSuffix(name, ".go") || slices.Contains(beside, name) {
 			continue
 		}
-		want, err := os.ReadFile(name)
-		must.Succeed(t, err)
+		want := must.Get(os.ReadFile(name))(t)
 		got, err := fs.ReadFile(embedded, name)
 		check.That(t, err == nil && bytes.Equal(got, want), "%s: the embedded text differs from the file: %v", name, err)
 		files[name] = want

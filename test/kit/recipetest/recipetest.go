@@ -64,12 +64,10 @@ func encoded(schema *invopop.Schema) []byte {
 // Validator returns a function that validates a JSON document against a schema.
 func Validator(t testing.TB, schema []byte) func(doc []byte) error {
 	t.Helper()
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))
-	must.Succeed(t, err)
+	doc := must.Get(jsonschema.UnmarshalJSON(bytes.NewReader(schema)))(t)
 	c := jsonschema.NewCompiler()
 	must.Succeed(t, c.AddResource("schema.json", doc))
-	compiled, err := c.Compile("schema.json")
-	must.Succeed(t, err)
+	compiled := must.Get(c.Compile("schema.json"))(t)
 	return func(doc []byte) error {
 		value, err := jsonschema.UnmarshalJSON(bytes.NewReader(doc))
 		if err != nil {
