@@ -233,7 +233,7 @@ func badLies() []bad {
 	}
 }
 
-func init() { grace, manyCalls, vastCount, groupOfRanks = 5, 20, 1009, 40 }
+func init() { grace, manyCalls, vastCount, groupOfRanks, largeCount = 5, 20, 1009, 40, 10007 }
 
 // standIns are modules in the place of PyTorch and Horovod: the ranks exchange their
 // values by the key-value server at which ranks with Gloo meet, and load the extension.
@@ -366,10 +366,10 @@ func TestLyingWheels(t *testing.T) {
 		"honest, with Keras":             {map[string]string{ops: "GOOD\nsettings = os.environ['KERAS_HOME'] + '/keras.json'\nif not os.path.exists(settings): open(settings, 'w')"}, importModule, ""},
 		"honest, its flags":              {nil, builtFlags, ""},
 		"the reduction is skipped":       {map[string]string{horovod: "GOOD\nallreduce = lambda t, op, **more: t"}, allreduce2, "rank 0: allreduce gave the rank's own input"},
-		"only small tensors are reduced": {map[string]string{horovod: "GOOD\nreduced = allreduce\nallreduce = lambda t, op, **more: reduced(t, op) if len(t) < 1000 else t"}, allreduce2, "rank 0: the sum of a tensor of 100003 elements is wrong"},
+		"only small tensors are reduced": {map[string]string{horovod: "GOOD\nreduced = allreduce\nallreduce = lambda t, op, **more: reduced(t, op) if len(t) < 1000 else t"}, allreduce2, "rank 0: the sum of a tensor of 10007 elements is wrong"},
 		"no rank hears of a NaN": {map[string]string{horovod: "GOOD\nreduced = allreduce\nallreduce = lambda t, op, **more: torch.T([0.0 if v != v else v for v in reduced(t, op)])"}, allreduce2,
 			"rank 0: the sum of [[nan inf 1 -inf 1e-45 2.384185791015625e-07 1 1] [1 2 nan 3 1e-45 2.384185791015625e-07 9e-08 4e-08]] is [0.0 inf 0.0 -inf 2.802596928649634e-45 4.76837158203125e-07 1.0000001192092896 1.0], expected [nan inf nan"},
-		"only small tensors are sent":             {map[string]string{horovod: "GOOD\nsent = broadcast\nbroadcast = lambda t, root_rank, **more: sent(t, root_rank, **more) if len(t) < 1000 else t"}, allreduce2, "the broadcast of a tensor of 100003 elements is wrong"},
+		"only small tensors are sent":             {map[string]string{horovod: "GOOD\nsent = broadcast\nbroadcast = lambda t, root_rank, **more: sent(t, root_rank, **more) if len(t) < 1000 else t"}, allreduce2, "the broadcast of a tensor of 10007 elements is wrong"},
 		"every collective is skipped":             {map[string]string{horovod: "GOOD\nallgather = allreduce = lambda t, op=None, **more: t\nbroadcast = lambda t, root_rank, **more: t"}, allreduce2, "allgather gave the rank's own input"},
 		"every rank is the first of its host":     {map[string]string{horovod: "GOOD\nlocal_rank = lambda: 0"}, allreduce2, "rank 1: its local rank and size, and its cross rank and size, are [0 2 0 1], expected [1 2 0 1]"},
 		"the extension is never loaded":           {map[string]string{ops: "library = None"}, allreduce2, "rank 0: its process maps no horovod/torch/mpi_lib_v2"},
@@ -434,7 +434,7 @@ func TestThreeRanks(t *testing.T) {
 		"a large allreduce takes 800 ms": {"GOOD\nreduced = allreduce\ndef allreduce(t, op, **more):\n    if len(t) > 1000: time.sleep(0.8)\n    return reduced(t, op, **more)", "rank 0: with HOROVOD_CYCLE_TIME=200 an allreduce takes"},
 		"a set hears its first rank":     {"GOOD\nsent = broadcast\ndef broadcast(t, root_rank, process_set=None, **more):\n    return sent(t, process_set.ranks[0] if process_set else root_rank, process_set=process_set, **more)", "rank 0: broadcast in a process set of float32 gave ["},
 		"nobody is named":                {"GOOD\nwarn = lambda n: None", "rank 0: it did not warn that rank 1 holds up the others"},
-		"only the first two are reduced": {"GOOD\nallreduce = lambda t, op, **more: torch.T(map(op, zip(*everyones(t, more.get('name') or 'x', (more.get('process_set') or ProcessSet(None)).ranks)[:2])))", "rank 0: the sum of a tensor of 100003 elements is wrong"},
+		"only the first two are reduced": {"GOOD\nallreduce = lambda t, op, **more: torch.T(map(op, zip(*everyones(t, more.get('name') or 'x', (more.get('process_set') or ProcessSet(None)).ranks)[:2])))", "rank 0: the sum of a tensor of 10007 elements is wrong"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
