@@ -13,9 +13,9 @@ import (
 	"builder/internal/plan/lock"
 )
 
-// A sparingFetcher frees disk space before it fetches the files of another cell. The cells
-// of a covering run share few files: each release of a framework brings 3 GB, and ten times
-// that in the engine's cache.
+// A sparingFetcher frees disk space before it fetches the files of a cell. The cells of a
+// covering run share few files: each release of a framework brings 3 GB, and ten times that
+// in the engine's cache. An interrupted run leaves as much to the next.
 type sparingFetcher struct {
 	run.Fetcher
 	workspace *home.Workspace
@@ -26,10 +26,8 @@ type sparingFetcher struct {
 
 // Fetch implements [run.Fetcher]. It must not run beside a build.
 func (f *sparingFetcher) Fetch(ctx context.Context, e lock.Entry, progress io.Writer) error {
-	if len(f.fetched) > 0 {
-		if err := f.makeRoom(ctx); err != nil {
-			fmt.Fprintf(progress, "making room: %v\n", err) // the disk may have room all the same
-		}
+	if err := f.makeRoom(ctx); err != nil {
+		fmt.Fprintf(progress, "making room: %v\n", err) // the disk may have room all the same
 	}
 	f.fetched = append(f.fetched, e)
 	f.left = slices.DeleteFunc(f.left, func(other lock.Entry) bool { return other.ID == e.ID })
