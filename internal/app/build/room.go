@@ -20,6 +20,7 @@ type sparingFetcher struct {
 	run.Fetcher
 	workspace *home.Workspace
 	prune     func(context.Context) error // makes the engine collect its cache
+	offline   bool                        // nothing can be fetched again
 	left      []lock.Entry                // whose files are still needed
 	fetched   []lock.Entry
 }
@@ -34,9 +35,12 @@ func (f *sparingFetcher) Fetch(ctx context.Context, e lock.Entry, progress io.Wr
 	return f.Fetcher.Fetch(ctx, e, progress)
 }
 
-// makeRoom removes the files of earlier cells that no later cell needs, and lets the engine
-// collect.
+// makeRoom removes the files of earlier cells that no later cell needs and that can be
+// fetched again, and lets the engine collect.
 func (f *sparingFetcher) makeRoom(ctx context.Context) error {
+	if f.offline {
+		return f.prune(ctx)
+	}
 	needed := fetch.Blobs(f.left...)
 	unneeded := slices.DeleteFunc(fetch.Blobs(f.fetched...), func(b store.Blob) bool { return slices.Contains(needed, b) })
 	if err := f.workspace.Drop(ctx, unneeded); err != nil {

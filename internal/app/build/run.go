@@ -214,7 +214,7 @@ func (c *cellRun) runner(ctx context.Context, entries, build []lock.Entry) run.R
 	}
 	jobs := c.Engines.Choice.Jobs
 	if c.Unproven {
-		fetcher, jobs = &sparingFetcher{Fetcher: fetcher, workspace: c.Workspace, prune: engine.Prune, left: slices.Clone(entries)}, 1
+		fetcher, jobs = &sparingFetcher{Fetcher: fetcher, workspace: c.Workspace, prune: engine.Prune, offline: c.Sources.Offline, left: slices.Clone(entries)}, 1
 	}
 	return run.Runner{
 		Fetcher: fetcher, Engine: engine, Sealer: run.NewSealer(c.key, c.trust, c.Engines.Describe(), c.Version),
