@@ -40,6 +40,9 @@ func (s Selector) Names() []string {
 
 // Choose returns the value of a selector that a text on the command line names.
 func (s Selector) Choose(text string) (Selected, error) {
+	if text == version.Latest {
+		return s.Values[0], nil // the newest stands first
+	}
 	found, err := version.Select(text, s.Names())
 	if err != nil {
 		return Selected{}, err

@@ -58,6 +58,7 @@ func TestSelector(t *testing.T) {
 		says   string
 	}{
 		{"2.11", nil, map[string]string{"version": "2.9", "cuda": "13.0"}, ""},
+		{"latest", nil, map[string]string{"version": "2.9", "cuda": "13.0"}, ""},
 		{"2.9.1", nil, map[string]string{"version": "2.8", "cuda": "12.4"}, ""},
 		{"2.11.0", map[string]string{"cuda": "13.1"}, map[string]string{"version": "2.9", "cuda": "13.1"}, ""},
 		{"2.11.0", map[string]string{"cuda": "all", "version": "all"}, map[string]string{"version": "2.9", "cuda": "13.0,13.1"}, ""},
