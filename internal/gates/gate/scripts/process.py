@@ -12,6 +12,8 @@ import types
 FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, type)
 METHODS = (types.FunctionType, classmethod, staticmethod, property)
 
+loaded = {}  # the functions of the frameworks, in a fork of forks.py
+
 
 def functions():
     """The functions and classes of all modules, and the methods of these classes, by name."""
@@ -81,8 +83,9 @@ def differences(module):
     """A function that names what has changed since this call.
 
     Frameworks replace functions of their own. Only those of the package of the module count.
+    forks.py has looked at the functions of its frameworks, which a fork has too.
     """
-    was, had = settings(), functions()
+    was, had = settings(), loaded or functions()
 
     def since():
         now, have = settings(), functions()
