@@ -5,7 +5,6 @@ each rank gets, how to make a large tensor, and settings of Horovod. What is rig
 known here.
 """
 import array
-import concurrent.futures
 import contextlib
 import hashlib
 import importlib
@@ -49,11 +48,11 @@ def report(hvd, framework, part, changed=list):
     first, step, count = part["large"]
     summed, gathered, sent = all_three([float(v) for v in part["values"]])
     large = all_three([float((first + step * i) % 65536) / 8 for i in range(count)])
-    settings = late(hvd, framework, count) if part["settings"] else {}
+    settings = {"pace": max(pace(hvd, tensor, device, n) for n in (1, count)), "stalled": stalled(hvd, framework)} if part["settings"] else {}
     asked.report(
         case="collectives", rank=hvd.rank(), size=hvd.size(), place=[int(getattr(hvd, name)()) for name in PLACE], allreduce=summed, allgather=gathered, broadcast=sent,
         extremes=extremes(hvd.Sum), averages=extremes(hvd.Average), large=[hashlib.sha256(array.array("f", values).tobytes()).hexdigest() for values in large],
-        more=more(hvd, framework, part), refused=refused(hvd, module, tensor, device), changed=touched + changed(), **settings,
+        more=more(hvd, module, tensor, device, part), refused=refused(hvd, module, tensor, device), changed=touched + changed(), **settings,
     )
 
 
@@ -63,13 +62,12 @@ def unchanged(name, tensor, values):
         touched.append("the input of " + name)
 
 
-def more(hvd, framework, part):
+def more(hvd, module, tensor, device, part):
     """What jobs use less often: other operations, types, factors and uneven parts.
 
     Older releases have no Min, Max, Product and reducescatter. The factor of a type makes
     values that need all of its bits.
     """
-    module, tensor, device = tensors(framework)
     said = {}
 
     def call(name, function, kind, count=None, /, **options):
@@ -95,7 +93,7 @@ def more(hvd, framework, part):
         call("alltoall", hvd.alltoall, kind, splits=splits)
         call("broadcast", hvd.broadcast, kind, root_rank=part["root"])
     if part["calls"]:
-        said["calls of float32"] = many(hvd, framework, part["calls"], part["values"])
+        said["calls of float32"] = [many(hvd, tensor, device, i, part["values"][i % len(part["values"])]) for i in range(part["calls"])]
         said["together of float32"] = together(hvd, tensor, device, part["values"], part["together"])
         said["Sum of a vast tensor"] = vast(hvd, tensor, device, float(part["small"][0]), part["vast"])
         if hasattr(hvd, "barrier"):
@@ -161,15 +159,10 @@ def waits(hvd):
     return [float(time.monotonic() - begun > 0.5)]
 
 
-def many(hvd, framework, count, values):
-    """The sums of many calls, of some threads at a time as in a job. Each waits for a cycle of Horovod."""
-    def call(i):
-        _, tensor, device = tensors(framework)  # a device serves one thread
-        with device:
-            return hvd.allreduce(tensor([float(values[i % len(values)] + i)]), op=hvd.Sum, name="call.%d" % i).numpy().tolist()[0]
-
-    with concurrent.futures.ThreadPoolExecutor(8) as threads:
-        return list(threads.map(call, range(count)))
+def many(hvd, tensor, device, i, value):
+    """The sum of one of many calls."""
+    with device:
+        return hvd.allreduce(tensor([float(value + i)]), op=hvd.Sum, name="call.%d" % i).numpy().tolist()[0]
 
 
 def together(hvd, tensor, device, values, count):
@@ -222,53 +215,53 @@ def refused(hvd, module, tensor, device):
     return errors
 
 
-def pace(hvd, tensor, device, name, count):
-    """How many cycles of Horovod an allreduce takes.
+def pace(hvd, tensor, device, count):
+    """How many cycles of Horovod the fastest of some allreduces takes.
 
     A cycle is measured too: a busy host sleeps longer.
     """
+    best = math.inf
     with device:
         mine = tensor([1.0] * count)
-    start = time.monotonic()
-    time.sleep(float(os.environ["HOROVOD_CYCLE_TIME"]) / 1000)
-    slept = time.monotonic()
-    with device:
-        hvd.allreduce(mine, op=hvd.Sum, name=name)
-    return (time.monotonic() - slept) / (slept - start)
+    for _ in range(8):
+        start = time.monotonic()
+        time.sleep(float(os.environ["HOROVOD_CYCLE_TIME"]) / 1000)
+        slept = time.monotonic()
+        with device:
+            hvd.allreduce(mine, op=hvd.Sum)
+        best = min(best, (time.monotonic() - slept) / (slept - start))
+    return best
 
 
-def late(hvd, framework, count):
-    """Whether the log of this rank names rank 1 while the others wait for it, and the pace of other tensors meanwhile.
+def stalled(hvd, framework):
+    """Whether the log of this rank names rank 1 while the others wait for it.
 
     Only rank 0 writes this warning. The others wait until it has, or gives up. The
     operations have names: those that Horovod makes for torch count the operations of a
     rank, which differ while rank 1 is late. No name occurs twice, so that no answer comes
-    from Horovod's cache. The pace is the fastest of some allreduces.
+    from Horovod's cache.
     """
     def call(function, value):
         _, tensor, device = tensors(framework)
         with device:
             return function(tensor([value])).numpy().tolist()
 
-    _, tensor, device = tensors(framework)
-    waiting = threading.Thread(target=call, args=(lambda t: hvd.allgather(t, name="late"), 1.0))
-    paces = {1: [], count: []}
+    late = threading.Thread(target=call, args=(lambda t: hvd.allgather(t, name="late"), 1.0))
     kept = os.dup(2)
     with tempfile.TemporaryFile() as log:
         os.dup2(log.fileno(), 2)
         if hvd.rank() != 1:
-            waiting.start()
+            late.start()
         for attempt in range(200):
-            for n in paces:
-                paces[n].append(pace(hvd, tensor, device, f"pace.{attempt}.{n}", n))
+            time.sleep(float(os.environ["HOROVOD_STALL_CHECK_TIME_SECONDS"]) / 10)
             named = re.search(rb"^1: \[", os.pread(log.fileno(), 1 << 20, 0), re.MULTILINE) is not None
-            if attempt >= 7 and sum(call(lambda t: hvd.allreduce(t, op=hvd.Sum, name=f"seen.{attempt}"), float(named))) > 0:
+            if sum(call(lambda t: hvd.allreduce(t, op=hvd.Sum, name=f"seen.{attempt}"), float(named))) > 0:
                 break
         os.dup2(kept, 2)
     if hvd.rank() == 1:
-        waiting.start()
-    waiting.join()
-    return {"stalled": named, "pace": max(map(min, paces.values()))}
+        late.start()
+    late.join()
+    return named
 
 
 def tensors(framework):

@@ -12,8 +12,6 @@ import types
 FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, type)
 METHODS = (types.FunctionType, classmethod, staticmethod, property)
 
-loaded = {}  # the functions of the frameworks, in a fork of forks.py
-
 
 def functions():
     """The functions and classes of all modules, and the methods of these classes, by name."""
@@ -83,9 +81,8 @@ def differences(module):
     """A function that names what has changed since this call.
 
     Frameworks replace functions of their own. Only those of the package of the module count.
-    forks.py has looked at the functions of its frameworks, which a fork has too.
     """
-    was, had = settings(), loaded or functions()
+    was, had = settings(), functions()
 
     def since():
         now, have = settings(), functions()

@@ -209,7 +209,6 @@ class Launch:
         if not hasattr(self, "server"):
             Store.values.clear()
             self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Store)
-            self.server.socket.listen(128)  # the 5 of http.server are fewer than the threads of two ranks
             threading.Thread(target=self.server.serve_forever, daemon=True).start()
         size = len(self.ranks)
         variables = {"RANK": n, "SIZE": size, "LOCAL_RANK": n, "LOCAL_SIZE": size, "CROSS_RANK": 0, "CROSS_SIZE": 1,
