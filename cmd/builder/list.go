@@ -7,6 +7,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"builder/cmd/builder/show"
+	"builder/internal/app/plan"
 	"builder/internal/plan/catalogue"
 	"builder/internal/plan/recipe"
 	"builder/internal/view/term"
@@ -42,7 +43,17 @@ func listCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Comm
 					}
 					out.Table([]string{s.Name, "chooses"}, rows)
 				}
-				if err := show.Proven(out, cat, r, c.Args().Present()); err != nil {
+				var stale map[string]string
+				if c.Args().Present() {
+					in, err := readInvocation(c, cat, out)
+					if err != nil {
+						return err
+					}
+					if stale, err = plan.Stale(c.Context, in.plan(), r); err != nil {
+						return err
+					}
+				}
+				if err := show.Proven(out, cat, r, stale); err != nil {
 					return err
 				}
 			}

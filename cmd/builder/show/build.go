@@ -164,9 +164,9 @@ func Audit(out term.Printer, r *recipe.Recipe, report audit.Report) {
 	out.Table([]string{r.Name, "cells", "state", "versions"}, rows)
 }
 
-// Proven prints the number of built and gated cells of a recipe, the day of the last
-// build, and with each also the cells.
-func Proven(out term.Printer, cat catalogue.Catalogue, r *recipe.Recipe, each bool) error {
+// Proven prints the number of built and gated cells of a recipe, and the day of the last
+// build. If stale is not nil, it prints the cells too, and what stale says of each.
+func Proven(out term.Printer, cat catalogue.Catalogue, r *recipe.Recipe, stale map[string]string) error {
 	built, last, err := cat.ProvenCells(r)
 	if err != nil {
 		return err
@@ -177,7 +177,10 @@ func Proven(out term.Printer, cat catalogue.Catalogue, r *recipe.Recipe, each bo
 	}
 	out.Say("\nproven: %d cells were built and gated, the last on %s", len(built), last)
 	for _, id := range built {
-		if each {
+		if why := stale[id]; why != "" {
+			id += ", stale: " + why
+		}
+		if stale != nil {
 			out.Say("  %s", id)
 		}
 	}

@@ -4,12 +4,17 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"path/filepath"
 	"slices"
+	"strings"
 
+	"builder/internal/base/shell"
 	"builder/internal/plan/assemble"
+	"builder/internal/plan/catalogue"
 	"builder/internal/plan/ci"
 	"builder/internal/plan/lock"
 	"builder/internal/plan/matrix"
+	"builder/internal/plan/proven"
 	"builder/internal/plan/recipe"
 	"builder/internal/plan/version"
 )
@@ -115,18 +120,59 @@ func Drafts(ctx context.Context, s Setup, of Selection) ([]lock.Draft, error) {
 // unproven returns few of the cells, which hold the values that no proven cell of today's
 // inputs holds.
 func unproven(ctx context.Context, s Setup, of Selection, cells []matrix.Cell) ([]matrix.Cell, error) {
+	current, err := current(ctx, s, of, cells)
+	if err != nil {
+		return nil, err
+	}
+	return ci.CondenseCells(s.Catalogue, cells, current)
+}
+
+// current returns the ids of the cells whose record has the key of today's inputs.
+func current(ctx context.Context, s Setup, of Selection, cells []matrix.Cell) (map[string]bool, error) {
 	done, err := s.Catalogue.Proven()
 	if err != nil {
 		return nil, err
 	}
 	recorded := slices.DeleteFunc(slices.Clone(cells), func(c matrix.Cell) bool { return !done.Standing(c.ID, "").Built })
 	explained, err := explainCells(ctx, s, of, recorded)
-	if err != nil {
-		return nil, err
-	}
 	current := map[string]bool{}
 	for _, c := range explained {
 		current[c.ID] = c.Proven.Current
 	}
-	return ci.CondenseCells(s.Catalogue, cells, current)
+	return current, err
+}
+
+// Stale returns the recorded cells of a recipe whose inputs have changed since. Each has the
+// command that builds and records it again, or says that the matrix has it no more.
+func Stale(ctx context.Context, s Setup, r *recipe.Recipe) (map[string]string, error) {
+	every, stale := matrix.Filter{}, map[string]string{}
+	for _, axis := range r.Axes {
+		every[axis.Name] = version.Every(axis.Values) // of options too
+	}
+	cells, _, err1 := matrix.Expand(r, every)
+	current, err2 := current(ctx, s, Selection{Recipe: r, Filter: every}, cells)
+	done, err3 := s.Catalogue.Proven()
+	for id, proof := range done {
+		if proof.Recipe == r.Name && !current[id] {
+			stale[id] = "the matrix has no such cell any more"
+		}
+	}
+	errs := []error{err1, err2, err3}
+	for _, c := range cells {
+		if stale[c.ID] != "" {
+			job, err := ci.NewJob(c)
+			stale[c.ID], errs = renewal(s.Catalogue, job, done[c.ID].Tests), append(errs, err)
+		}
+	}
+	return stale, errors.Join(errs...)
+}
+
+// renewal returns the command that builds a cell with a level of tests, and records it.
+func renewal(cat catalogue.Catalogue, job ci.Job, tests string) string {
+	run := append([]string{"builder", "run"}, job.Flags...)
+	if tests != "" && tests != proven.None {
+		run = append(run, "--tests", tests)
+	}
+	record := shell.Line("builder", "verify", filepath.Join("out", job.ID), "--record", filepath.Join(cat.Site, "recipes", proven.Name))
+	return strings.Trim(cat.Commands("`"+shell.Line(run...)+"`"), "`") + " && " + record
 }
