@@ -14,7 +14,7 @@ GO ?= go
 # The tests have the same setting, so that Go compiles every package once.
 export CGO_ENABLED := 0
 
-.PHONY: wheel build check test test-full unit fuzz mutation workflows conformance servers e2e bench compare lock lint docs frameworks
+.PHONY: wheel build stale check test test-full unit fuzz mutation workflows conformance servers e2e bench compare lock lint docs frameworks
 
 build:
 	$(GO) build -trimpath -o builder ./cmd/builder
@@ -25,6 +25,13 @@ wheel: build
 check: unit
 	$(GO) vet -trimpath ./...
 	test -z "$$(gofmt -l cmd internal pipelines recipes patches images diagnoses profiles test)"
+	@$(MAKE) --silent stale
+
+# Lists the records of recipes/proven.json that another change made stale, each with the
+# command that renews it. A release refuses them.
+stale:
+	@list=$$($(GO) run -trimpath ./cmd/builder list $(patsubst recipes/%.yaml,%,$(wildcard recipes/*.yaml))) && \
+	echo "$$list" | sed -n 's/^ *\(.*, stale: \)/\1/p'
 
 # The command line's scripts alone take minutes on a busy machine. build and e2e use
 # -trimpath too, so Go compiles every package only once. go test vets nothing, because
