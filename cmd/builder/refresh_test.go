@@ -13,9 +13,9 @@ import (
 )
 
 // refresh.yml updates the locks of recipes and proposes them, here and in the directory of
-// a site. It gives osv-scanner the Python packages of the locks. The test
-// replaces the programs that need a network: lock adds a line to the lock, and git, gh and
-// osv-scanner record their arguments.
+// a site. It gives osv-scanner the Python packages of the locks. Here it also records the
+// cells that it built. The test replaces the programs that need a network: lock adds a line
+// to the lock, run makes a cell, and the others record their arguments.
 func TestRefresh(t *testing.T) {
 	for _, site := range []string{".", "ours"} {
 		t.Run(site, func(t *testing.T) {
@@ -33,16 +33,21 @@ func refresh(t *testing.T, site string) {
 		"git":         `echo "git $*" >> ` + asked + `; [ "$1" != diff ]`,
 		"gh":          `echo "gh $*" >> ` + asked,
 		"osv-scanner": `echo "osv-scanner $*" >> ` + asked + `; echo GHSA-1; exit 1`,
-		"builder": fmt.Sprintf(`if [ "$1" = lock ]; then
-	echo >> "$SITE/recipes/$2.lock.json"
-else
-	exec %s/builder "$@"
-fi`, underTest()),
+		"make":        `echo "horovod-0.28.1, stale: builder run"`,
+		"builder": fmt.Sprintf(`case $1 in
+lock) echo >> "$SITE/recipes/$2.lock.json" ;;
+run) mkdir -p "out/$2-1/a.whl.attestations" ;;
+verify) echo "$*" >> "$4" ;;
+*) exec %s/builder "$@" ;;
+esac`, underTest()),
 	} {
 		must.Succeed(t, os.WriteFile(filepath.Join(tools, name), []byte("#!/bin/bash\n"+text+"\n"), 0o755))
 	}
 	var checkout string
-	for _, step := range []string{"move the pins", "list known weaknesses", "propose"} {
+	for _, step := range []string{"move the pins", "list known weaknesses", "build the covering cells", "propose"} {
+		if step == "build the covering cells" && site != "." {
+			continue
+		}
 		checkout = t.TempDir() // each is a separate job
 		for _, file := range []string{"recipes/horovod.yaml", "recipes/horovod.lock.json", "recipes/openrlhf.yaml", "recipes/openrlhf.lock.json"} {
 			data, err := os.ReadFile(filepath.Join(repositoryRoot, file))
@@ -60,6 +65,11 @@ fi`, underTest()),
 		after, err2 := os.ReadFile(filepath.Join(checkout, site, lock))
 		check.That(t, err1 == nil && err2 == nil && string(after) == string(before)+"\n", "%s is not proposed: %v, %v", lock, err1, err2)
 	}
+	record, err := os.ReadFile(filepath.Join(checkout, "recipes", "proven.json"))
+	want := "verify out/openrlhf-1 --record recipes/proven.json\nverify out/ray-1 --record recipes/proven.json\n"
+	check.That(t, (err == nil && string(record) == want) == (site == "."), "the record is %q, %v", record, err)
+	body := must.Get(os.ReadFile(filepath.Join(temp, "body.md")))(t)
+	check.Same(t, "list of stale records", site == ".", strings.HasSuffix(string(body), "~~~\nhorovod-0.28.1, stale: builder run\n~~~\n"))
 	for file, want := range map[string]string{
 		filepath.Join(temp, "summary"): "#### openrlhf\n",
 		filepath.Join(temp, "body.md"): "#### known weaknesses\n~~~\nGHSA-1\n~~~\n",
