@@ -75,10 +75,11 @@ func TestScript(t *testing.T) {
 // alone gives a script its own state directory and isolates it from the host: no
 // programs, no engine, no network.
 func alone(env *testscript.Env) error {
-	wheels, err := filepath.Abs(filepath.Join("testdata", "wheels"))
+	root, err := filepath.Abs(repositoryRoot)
 	if err != nil {
 		return err
 	}
+	wheels := filepath.Join(root, "cmd", "builder", "testdata", "wheels")
 	programs, _, _ := strings.Cut(env.Getenv("PATH"), string(filepath.ListSeparator))
 	for name, value := range map[string]string{
 		"PATH":                  programs,
@@ -93,6 +94,7 @@ func alone(env *testscript.Env) error {
 		"UV_OFFLINE":            "1",
 		"GOPROXY":               "off",
 		"GOGC":                  "off",                                                                      // a short process needs no garbage collection
+		"SOURCE":                root,
 		"WHEEL":                 filepath.Join(wheels, "nvidia_nccl_cu13-2.29.7+stand.in-py3-none-any.whl"), // contains a text as libnccl.so.2
 	} {
 		env.Setenv(name, value)
