@@ -129,6 +129,8 @@ var notRun = []string{
 	"horovod-rocm.md: it pulls an image of AMD",
 	"horovod-rocm.md: it needs an environment with ROCm",
 	"horovod-rocm.md: it takes the program uv of your host",
+	"install.md: it needs the published index",
+	"install.md: it needs the published index",
 	"install.md: it builds the program that the tests have built already",
 	"nccl-torch.md: it takes an hour on two cores",
 	"nccl-torch.md: it needs an environment with torch",
