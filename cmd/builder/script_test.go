@@ -93,7 +93,7 @@ func alone(env *testscript.Env) error {
 		"https_proxy":           "http://127.0.0.1:1",
 		"UV_OFFLINE":            "1",
 		"GOPROXY":               "off",
-		"GOGC":                  "off",                                                                      // a short process needs no garbage collection
+		"GOGC":                  "off", // a short process needs no garbage collection
 		"SOURCE":                root,
 		"WHEEL":                 filepath.Join(wheels, "nvidia_nccl_cu13-2.29.7+stand.in-py3-none-any.whl"), // contains a text as libnccl.so.2
 	} {

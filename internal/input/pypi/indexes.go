@@ -49,4 +49,3 @@ func (t Tool) question(requirements []string) (text []byte, of map[string]string
 	text, err = toml.Marshal(all)
 	return text, of, err
 }
-
