@@ -291,7 +291,7 @@ func digest(path string) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// damage overwrites the middle of the chosen files below a directory of the home,
+// damage overwrites the middle half of the chosen files below a directory of the home,
 // whatever their permissions. It fails the test if there are none.
 func (b *tool) damage(dir string, chosen func(path string) bool) {
 	b.t.Helper()
@@ -306,7 +306,7 @@ func (b *tool) damage(dir string, chosen func(path string) bool) {
 		}
 		f := must.Get(os.OpenFile(path, os.O_WRONLY, 0))(b.t)
 		defer f.Close()
-		must.Get(f.WriteAt(bytes.Repeat([]byte{0xA5}, int(min(info.Size(), 4096))), info.Size()/2))(b.t)
+		must.Get(f.WriteAt(bytes.Repeat([]byte{0xA5}, int(info.Size()/2+1)), info.Size()/4))(b.t)
 		n++
 		return nil
 	})
