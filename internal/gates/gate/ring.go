@@ -89,8 +89,9 @@ func (p ringPart) of(kind string, values []float64) (all []float64) {
 	return all
 }
 
-// manyCalls is more than Horovod's cache of responses holds, 1024 by default. A variable for
-// tests.
+// manyCalls is more than Horovod's cache of responses holds, 1024 by default. Torch fills
+// it. TensorFlow 2.13 gives Horovod one name for all eager calls of an operation, whatever
+// their names (seen 2026-11-30). A variable for tests.
 var manyCalls = 1100
 
 // rankSeconds is the time limit of ranks on a CPU.
