@@ -34,8 +34,8 @@ func (w *Workspace) Close() { w.release() }
 // which keep their space. It removes nothing while another process uses the store.
 func (w *Workspace) Drop(ctx context.Context, files []store.Blob) error {
 	w.release()
-	release, alone, err := w.Store.TryAlone()
-	if alone {
+	release, err := w.Store.TryAlone()
+	if release != nil {
 		_, links := store.Unstage(w.Scratch, false)
 		err = errors.Join(err, w.Store.Drop(files), links)
 		release()

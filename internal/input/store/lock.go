@@ -98,18 +98,18 @@ func (s *Store) Alone(ctx context.Context, waiting func()) (release func(), err 
 	return lockUsers(ctx, s.dir, syscall.LOCK_EX, waiting)
 }
 
-// TryAlone excludes all others as [Store.Alone] does, and reports whether it could.
-func (s *Store) TryAlone() (release func(), alone bool, err error) {
-	f, err := flock(filepath.Join(s.dir, users), syscall.LOCK_EX)
-	return func() { _ = f.Close() }, f != nil, err
-}
+// TryAlone is like [Store.Alone] without the wait. It returns nil and no error while another
+// process uses the store.
+func (s *Store) TryAlone() (release func(), err error) { return tryUsers(s.dir, syscall.LOCK_EX) }
 
 func lockUsers(ctx context.Context, dir string, how int, waiting func()) (release func(), err error) {
-	return poll(ctx, waiting, func() (func(), error) {
-		f, err := flock(filepath.Join(dir, users), how)
-		if f == nil || err != nil {
-			return nil, err
-		}
-		return func() { _ = f.Close() }, nil
-	})
+	return poll(ctx, waiting, func() (func(), error) { return tryUsers(dir, how) })
+}
+
+func tryUsers(dir string, how int) (release func(), err error) {
+	f, err := flock(filepath.Join(dir, users), how)
+	if f == nil || err != nil {
+		return nil, err
+	}
+	return func() { _ = f.Close() }, nil
 }
