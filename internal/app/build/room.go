@@ -35,16 +35,14 @@ func (f *sparingFetcher) Fetch(ctx context.Context, e lock.Entry, progress io.Wr
 	return f.Fetcher.Fetch(ctx, e, progress)
 }
 
-// makeRoom removes the files of earlier cells that no later cell needs and that can be
-// fetched again, and lets the engine collect.
+// makeRoom lets the engine collect, and removes the files of earlier cells that no later
+// cell needs and that can be fetched again. The engine comes first: its start may still use
+// the store.
 func (f *sparingFetcher) makeRoom(ctx context.Context) error {
-	if f.offline {
-		return f.prune(ctx)
+	if err := f.prune(ctx); err != nil || f.offline {
+		return err
 	}
 	needed := fetch.Blobs(f.left...)
 	unneeded := slices.DeleteFunc(fetch.Blobs(f.fetched...), func(b store.Blob) bool { return slices.Contains(needed, b) })
-	if err := f.workspace.Drop(ctx, unneeded); err != nil {
-		return err
-	}
-	return f.prune(ctx)
+	return f.workspace.Drop(ctx, unneeded)
 }
