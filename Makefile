@@ -35,8 +35,8 @@ stale:
 
 # The command line's scripts alone take minutes on a busy machine. build and e2e use
 # -trimpath too, so Go compiles every package only once. go test vets nothing, because
-# check runs all of go vet. Without debug information, the test programs link in two thirds
-# of the time.
+# check runs all of go vet. The test programs link in two thirds of the time without debug
+# information.
 unit:
 	$(GO) test -trimpath -vet=off -ldflags=-w -timeout 30m ./...
 	cd test/compare && python3 -m unittest -q comparison.test_comparison
