@@ -6,7 +6,6 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"builder/internal/base/shell"
 	"builder/internal/plan/assemble"
@@ -169,10 +168,13 @@ func Stale(ctx context.Context, s Setup, r *recipe.Recipe) (map[string]string, e
 
 // renewal returns the command that builds a cell with a level of tests, and records it.
 func renewal(cat catalogue.Catalogue, job ci.Job, tests string) string {
-	run := append([]string{"builder", "run"}, job.Flags...)
+	run := append([]string{"builder", "run"}, job.Flags...) // of a job, the first is the recipe
+	if cat.Site != "" {
+		run = slices.Insert(run, 3, "--recipes", cat.Site)
+	}
 	if tests != "" && tests != proven.None {
 		run = append(run, "--tests", tests)
 	}
 	record := shell.Line("builder", "verify", filepath.Join("out", job.ID), "--record", filepath.Join(cat.Site, "recipes", proven.Name))
-	return strings.Trim(cat.Commands("`"+shell.Line(run...)+"`"), "`") + " && " + record
+	return shell.Line(run...) + " && " + record
 }
