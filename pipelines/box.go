@@ -14,6 +14,7 @@ import (
 	"builder/internal/build/run"
 	"builder/internal/gates/gate"
 	"builder/internal/input/pypi"
+	"builder/internal/plan/lock"
 )
 
 // box is the clean container of the gates: the run-time image, the locked run-time
@@ -68,11 +69,32 @@ func (c *cell) box(ctx context.Context, file string) (box, error) {
 
 // runtime returns the container of a box before it gets the artifact.
 func (c *cell) runtime(ctx context.Context) (*dagger.Container, error) {
-	ctr, err := c.proven(ctx, c.entry.Runtime)
+	ctr, err := c.commonRuntime(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return c.withWheels(ctx, ctr, c.entry.Runtime, boxDir, testsDir, treeDir)
+	return c.withWheels(ctx, ctr, c.entry.Runtime, without(c.entry.Runtime.Wheels, firstWheels(c.entry)))
+}
+
+// commonRuntime returns the run-time with the packages that the build has too, or with all
+// of its own if the two share none. It waits for [Engine.prepare].
+func (c *cell) commonRuntime(ctx context.Context) (*dagger.Container, error) {
+	c.prepared(ctx)
+	aside := *c.session // the build keeps its own tools
+	m := images{c.Engine, &aside}
+	ctr, err := m.proven(ctx, c.entry.Runtime)
+	if err != nil {
+		return nil, err
+	}
+	return m.withVenv(ctx, ctr, c.entry.Runtime, firstWheels(c.entry), boxDir, testsDir, treeDir)
+}
+
+// firstWheels returns the packages of the container of [cell.commonRuntime].
+func firstWheels(e lock.Entry) []pypi.File {
+	if shared := sharedWheels(e); len(shared) > 0 {
+		return shared
+	}
+	return e.Runtime.Wheels
 }
 
 // prepare puts the run-time of a cell into the engine's cache, so that the step box finds
@@ -97,7 +119,7 @@ func (e *Engine) prepare(ctx context.Context, job run.Job) (wait func(context.Co
 		cancel()
 		work.Wait()
 	}
-	of := job.Entry.Runtime.Key()
+	of := job.Entry.Runtime.Key() + fmt.Sprint(firstWheels(job.Entry))
 	for _, wheel := range job.Inputs {
 		of += wheel.SHA256
 	}

@@ -15,6 +15,10 @@ import (
 	"github.com/vektah/gqlparser/v2/parser"
 
 	"builder/internal/gates/gate"
+	"builder/internal/input/deb"
+	"builder/internal/input/pypi"
+	"builder/internal/plan/image"
+	"builder/internal/plan/lock"
 	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
@@ -87,4 +91,36 @@ func TestAGateIsNeverTakenFromTheCache(t *testing.T) {
 		check.That(t, got.Exit == want && got.Output == fmt.Sprintf("exit %d\n", want), "the gate ends with %+v, want exit %d", got, want)
 	}
 	check.That(t, engine.ran == 2, "%d execs, want 2", engine.ran)
+}
+
+// TestSharedWheels: a build takes from its run-time exactly the packages that both have, and
+// nothing if the interpreter that compiled them is another.
+func TestSharedWheels(t *testing.T) {
+	file := func(name, digest string) pypi.File { return pypi.File{Project: name, SHA256: digest} }
+	debian := func(digest string, wheels ...pypi.File) lock.Image {
+		packages := []deb.Package{{Name: "python3.11", SHA256: "other"}, {Name: "python3.11-minimal", SHA256: digest}}
+		return lock.Image{Python: "/usr/bin/python3.11", Pin: lock.ImagePin{Packages: packages}, Wheels: wheels}
+	}
+	laid := func(digest string, wheels ...pypi.File) lock.Image {
+		return lock.Image{Python: "/opt/cpython/bin/python3.12", CPython: &image.CPython{SHA256: digest}, Wheels: wheels}
+	}
+	site := func(img lock.Image) lock.Image { img.Site = true; return img }
+	torch, cmake := file("torch", "1"), file("cmake", "2")
+	oldWheel, newWheel := file("wheel", "3"), file("wheel", "4")
+	for name, c := range map[string]struct {
+		build, runtime lock.Image
+		want           []pypi.File
+	}{
+		"Debian's Python":             {debian("a", torch, cmake, oldWheel), debian("a", newWheel, torch), []pypi.File{torch}},
+		"another Python of Debian":    {debian("a", torch), debian("b", torch), nil},
+		"a CPython by digest":         {laid("a", torch, cmake), laid("a", torch), []pypi.File{torch}},
+		"another CPython":             {laid("a", torch), laid("b", torch), nil},
+		"a CPython and Debian's":      {laid("a", torch), debian("a", torch), nil},
+		"an image of a registry":      {lock.Image{Python: "/usr/bin/python3", Wheels: []pypi.File{torch}}, lock.Image{Python: "/usr/bin/python3", Wheels: []pypi.File{torch}}, nil},
+		"packages of the image's own": {site(debian("a", torch)), site(debian("a", torch)), nil},
+		"nothing in common":           {debian("a", cmake), debian("a", torch), nil},
+	} {
+		got := sharedWheels(lock.Entry{Image: c.build, Runtime: c.runtime})
+		check.That(t, slices.Equal(got, c.want), "%s: %v, want %v", name, got, c.want)
+	}
 }

@@ -33,12 +33,37 @@ type images struct {
 }
 
 // proven returns a container of a locked image after its setup, and verifies the image's
-// facts.
+// facts. It pulls the image from a registry by digest, or installs the locked Debian
+// packages on top of the bootstrap set.
 func (m images) proven(ctx context.Context, img lock.Image) (*dagger.Container, error) {
-	ctr, err := m.rootfs(ctx, img)
-	if err != nil {
-		return nil, err
+	ctr := m.client.Container(dagger.ContainerOpts{Platform: "linux/amd64"})
+	if img.Pin.Registry != "" {
+		pulled, err := m.pulled(ctx, ctr, img.Pin)
+		if err != nil {
+			return nil, err
+		}
+		// Variables of the image's own configuration are dropped, because the recipe
+		// and the catalogue define the environment of a step.
+		ctr = ctr.WithRootfs(pulled.Rootfs())
+	} else {
+		archive, err := m.bootstrap(ctx, img.Pin)
+		if err != nil {
+			return nil, err
+		}
+		debs, err := stage(m, "debs", img.Pin.Packages...)
+		if err != nil {
+			return nil, err
+		}
+		ctr = ctr.Import(m.client.Host().File(archive))
+		m.tools = ctr.Rootfs()
+		ctr = setEnv(ctr, "PATH", img.Env["PATH"]).WithMountedDirectory("/debs", debs)
+		ctr, _, err = m.exec(ctx, ctr, firstTime, installCaps, shell(deb.InstallScript(img.Pin.Packages, "/debs")))
+		if err != nil {
+			return nil, err
+		}
+		ctr = ctr.WithoutMount("/debs")
 	}
+	var err error
 	if img.CPython != nil {
 		if ctr, err = m.withCPython(ctx, ctr, img.CPython); err != nil {
 			return nil, err
@@ -51,37 +76,6 @@ func (m images) proven(ctx context.Context, img lock.Image) (*dagger.Container, 
 		}
 	}
 	return ctr, probe(ctx, m.session, ctr, img)
-}
-
-// rootfs pulls an image from a registry by digest, or installs the locked Debian
-// packages on top of the bootstrap set.
-func (m images) rootfs(ctx context.Context, img lock.Image) (*dagger.Container, error) {
-	ctr := m.client.Container(dagger.ContainerOpts{Platform: "linux/amd64"})
-	if img.Pin.Registry != "" {
-		pulled, err := m.pulled(ctx, ctr, img.Pin)
-		if err != nil {
-			return nil, err
-		}
-		// Variables of the image's own configuration are dropped, because the recipe
-		// and the catalogue define the environment of a step.
-		return ctr.WithRootfs(pulled.Rootfs()), nil
-	}
-	archive, err := m.bootstrap(ctx, img.Pin)
-	if err != nil {
-		return nil, err
-	}
-	debs, err := stage(m, "debs", img.Pin.Packages...)
-	if err != nil {
-		return nil, err
-	}
-	ctr = ctr.Import(m.client.Host().File(archive))
-	m.tools = ctr.Rootfs()
-	ctr = setEnv(ctr, "PATH", img.Env["PATH"]).WithMountedDirectory("/debs", debs)
-	ctr, _, err = m.exec(ctx, ctr, firstTime, installCaps, shell(deb.InstallScript(img.Pin.Packages, "/debs")))
-	if err != nil {
-		return nil, err
-	}
-	return ctr.WithoutMount("/debs"), nil
 }
 
 // withCPython lays a CPython into a root file system.

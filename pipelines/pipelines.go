@@ -99,9 +99,11 @@ type cell struct {
 	inputs []artifact.Artifact // wheels of other cells
 	events run.Events          // of the steps
 	turn   string              // name of the build's exec; see [session.guest]
-	image  *dagger.Container   // of the build, before any other step
-	canary string
-	ccache string // hits of the compiler cache in the build step; "" without it
+	// prepared waits until [Engine.prepare] has made the run-time, if it does.
+	prepared func(context.Context)
+	image    *dagger.Container // of the build, before any other step
+	canary   string
+	ccache   string // hits of the compiler cache in the build step; "" without it
 }
 
 // A Step is a named step of a cell's container, with its own time and log.
@@ -144,6 +146,7 @@ func (e *Engine) Build(ctx context.Context, job run.Job, events run.Events, look
 		return err
 	}
 	defer c.close(ctx)
+	c.prepared = wait
 	container, err := c.walk(ctx, Steps())
 	if err != nil {
 		return err
@@ -159,7 +162,6 @@ func (e *Engine) Build(ctx context.Context, job run.Job, events run.Events, look
 		return look(ctx, built)
 	}
 	limited, end = c.step(ctx, "box")
-	wait(limited)
 	built.Box, err = c.box(limited, made[0].Path)
 	if err = end(err); err != nil {
 		return err
@@ -185,7 +187,7 @@ func (e *Engine) Build(ctx context.Context, job run.Job, events run.Events, look
 // log line belongs to one cell. All work in the session uses the returned context.
 func (e *Engine) open(ctx context.Context, job run.Job, events run.Events) (context.Context, *cell, error) {
 	ctx, s, err := e.connect(ctx)
-	c := &cell{images: images{e, s}, entry: job.Entry, inputs: job.Inputs, events: events, turn: firstTime}
+	c := &cell{images: images{e, s}, entry: job.Entry, inputs: job.Inputs, events: events, turn: firstTime, prepared: func(context.Context) {}}
 	if job.Again {
 		c.turn = nextTime()
 	}

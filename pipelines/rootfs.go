@@ -39,6 +39,9 @@ func (e *Engine) Rootfs(ctx context.Context, job run.Job, before string, events 
 	if err != nil {
 		return err
 	}
+	if venv := venvOf(c.entry.Image); len(sharedWheels(c.entry)) > 0 && i > 1 {
+		container = container.WithoutMount(venv).WithDirectory(venv, container.Directory(venv)) // an archive has no mounts
+	}
 	limited, end := c.step(ctx, "export")
 	if err := end(unpack(limited, c.session, container, e.Scratch, filepath.Join(job.Dir, "rootfs"))); err != nil {
 		return err

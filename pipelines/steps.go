@@ -15,6 +15,7 @@ import (
 
 	"builder/internal/base/diag"
 	"builder/internal/gates/gate"
+	"builder/internal/input/pypi"
 	"builder/internal/plan/lock"
 	"builder/internal/plan/patch"
 )
@@ -29,7 +30,7 @@ func imageStep(ctx context.Context, c *cell, _ *dagger.Container) (ctr *dagger.C
 // among them for its platform. It asks before the source comes, so that the engine keeps
 // the answer for every change of the source.
 func packagesStep(ctx context.Context, c *cell, ctr *dagger.Container) (*dagger.Container, error) {
-	ctr, err := c.withWheels(ctx, ctr, c.entry.Image, buildDir)
+	ctr, err := c.withBuildPackages(ctx, c.writable(ctr, buildDir))
 	if err != nil {
 		return nil, err
 	}
@@ -40,15 +41,72 @@ func packagesStep(ctx context.Context, c *cell, ctr *dagger.Container) (*dagger.
 	})
 }
 
-// withWheels installs the locked Python packages of an image and the wheels of the
-// entry's inputs. Later execs can write into dirs.
-func (c *cell) withWheels(ctx context.Context, ctr *dagger.Container, img lock.Image, dirs ...string) (*dagger.Container, error) {
-	ctr, err := c.withPackages(ctx, ctr, img, dirs...)
+// withBuildPackages installs the locked Python packages of the build. Those that the
+// run-time has too come from its virtual environment, so that a framework of several GB is
+// unpacked once. The container gets a view of it that nothing else can change.
+func (c *cell) withBuildPackages(ctx context.Context, ctr *dagger.Container) (*dagger.Container, error) {
+	img, shared := c.entry.Image, sharedWheels(c.entry)
+	if len(shared) == 0 {
+		ctr, err := c.withVenv(ctx, ctr, img, img.Wheels)
+		if err != nil {
+			return nil, err
+		}
+		return c.withWheels(ctx, ctr, img, nil)
+	}
+	base, err := c.commonRuntime(ctx)
 	if err != nil {
 		return nil, err
 	}
+	venv := venvOf(img)
+	ctr = withVenvPath(ctr.WithMountedDirectory(venv, base.Directory(venv)), img)
+	return c.withWheels(ctx, ctr, img, without(img.Wheels, shared))
+}
+
+// sharedWheels returns the locked Python packages that a build and its run-time have in
+// common. There are none if the interpreters differ, because each compiles the packages.
+func sharedWheels(e lock.Entry) []pypi.File {
+	own := e.Image.Site || e.Runtime.Site || venvOf(e.Image) != venvOf(e.Runtime)
+	if own || interpreter(e.Image) == "" || interpreter(e.Image) != interpreter(e.Runtime) {
+		return nil
+	}
+	return without(e.Image.Wheels, without(e.Image.Wheels, e.Runtime.Wheels))
+}
+
+// interpreter returns a text that two images share only if they have the same Python, from
+// the same files. It is "" if the files are not known.
+func interpreter(img lock.Image) string {
+	if img.CPython != nil {
+		return img.Python + " " + img.CPython.SHA256
+	}
+	for _, p := range img.Pin.Packages {
+		if p.Name == path.Base(img.Python)+"-minimal" {
+			return img.Python + " " + p.SHA256
+		}
+	}
+	return ""
+}
+
+// without returns the files that are not among others.
+func without(files, others []pypi.File) []pypi.File {
+	return slices.DeleteFunc(slices.Clone(files), func(f pypi.File) bool { return slices.Contains(others, f) })
+}
+
+// withWheels installs further locked Python packages of an image into its virtual
+// environment, and the wheels of the entry's inputs.
+func (c *cell) withWheels(ctx context.Context, ctr *dagger.Container, img lock.Image, more []pypi.File) (*dagger.Container, error) {
 	ctr = ctr.WithMountedFile(uvPath, c.client.Host().File(c.UV))
+	if len(more) > 0 {
+		wheels, err := stage(c.images, "wheels", more...)
+		if err != nil {
+			return nil, err
+		}
+		if ctr, _, err = c.exec(ctx, ctr.WithMountedDirectory("/wheels", wheels), firstTime, installCaps, shell(installScript(venvOf(img), "/wheels/*.whl"))); err != nil {
+			return nil, err
+		}
+		ctr = ctr.WithoutMount("/wheels")
+	}
 	for _, wheel := range c.inputs {
+		var err error
 		if ctr, err = c.install(ctx, ctr, venvOf(img), wheel.Path); err != nil {
 			return nil, err
 		}
@@ -56,11 +114,10 @@ func (c *cell) withWheels(ctx context.Context, ctr *dagger.Container, img lock.I
 	return ctr.WithoutMount(uvPath), nil
 }
 
-// withPackages creates the virtual environment with the locked Python packages of an
-// image. It makes the directories dirs too, because they are cheap only here: see
-// [session.writable].
-func (m images) withPackages(ctx context.Context, ctr *dagger.Container, img lock.Image, dirs ...string) (*dagger.Container, error) {
-	wheels, err := stage(m, "wheels", img.Wheels...)
+// withVenv creates the virtual environment of an image with the packages wheels. It makes
+// the directories dirs too, because they are cheap only here: see [session.writable].
+func (m images) withVenv(ctx context.Context, ctr *dagger.Container, img lock.Image, wheels []pypi.File, dirs ...string) (*dagger.Container, error) {
+	staged, err := stage(m, "wheels", wheels...)
 	if err != nil {
 		return nil, err
 	}
@@ -73,12 +130,17 @@ func (m images) withPackages(ctx context.Context, ctr *dagger.Container, img loc
 	args := append(shell(strings.ReplaceAll(making, venvDir, venv)), "wheels", img.Python, "/wheels", site)
 	ctr = m.writable(ctr, append(dirs, venv)...).
 		WithMountedFile(uvPath, m.client.Host().File(m.UV)).
-		WithMountedDirectory("/wheels", wheels)
+		WithMountedDirectory("/wheels", staged)
 	ctr, _, err = m.exec(ctx, ctr, firstTime, installCaps, args)
 	if err != nil {
 		return nil, err
 	}
-	return setEnv(ctr.WithoutMount("/wheels").WithoutMount(uvPath), "PATH", venv+"/bin:"+img.Env["PATH"]), nil
+	return withVenvPath(ctr.WithoutMount("/wheels").WithoutMount(uvPath), img), nil
+}
+
+// withVenvPath puts the programs of the virtual environment first.
+func withVenvPath(ctr *dagger.Container, img lock.Image) *dagger.Container {
+	return setEnv(ctr, "PATH", venvOf(img)+"/bin:"+img.Env["PATH"])
 }
 
 // addImageSite follows wheels.sh if the packages of the interpreter belong to the image.
