@@ -74,15 +74,16 @@ const (
 	growthCase   = "growth"
 )
 
-var groupOfRanks = 200 // [ringPart.Together]; a variable for tests
+// Numbers of [ringPart]: Together, Repeats and Repeated. Variables for tests.
+var groupOfRanks, repeats, repeatedCount = 200, 20, 300009
 
-// mostGrowth is the growth in MiB that the memory of frameworks explains. Sixty tensors of
-// [largeCount] elements have 23.
+// mostGrowth is the growth in MiB that the memory of frameworks explains. The
+// tensors of [repeats] calls have 23.
 const mostGrowth = 12
 
 func checkAllreduce(ctx context.Context, s Subject) verdict.Verdict {
 	in := s.in(s.Box)
-	task, train := ringOf(s.Box, ranksOfAllreduce), in.trainsToo()
+	task, train := ringOf(s.Box, ranksOfAllreduce, s.Expect), in.trainsToo()
 	l := task.launch(s.Expect)
 	if train {
 		l = in.trainTask(s.Expect.Launcher, false).launch(s.Expect.Launcher, s.Expect.Import[0]) // with the same ring
@@ -95,7 +96,7 @@ func checkAllreduce(ctx context.Context, s Subject) verdict.Verdict {
 }
 
 func checkLauncher(ctx context.Context, s Subject) verdict.Verdict {
-	task := ringOf(s.Box, ranksOfLauncher)
+	task := ringOf(s.Box, ranksOfLauncher, s.Expect)
 	l := task.launch(s.Expect)
 	l.gate, l.horovodrun = "launcher", true
 	end, err := s.in(s.Box).start(ctx, frameworks(s.Expect), nil, l)

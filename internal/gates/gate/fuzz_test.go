@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"builder/internal/gates/verdict"
+	"builder/internal/plan/recipe"
 	"builder/test/kit/check"
 )
 
@@ -34,7 +35,7 @@ func FuzzCheckBuild(f *testing.F) {
 
 // No lines of ranks that lack a report of each pass, and none crash a gate.
 func FuzzRanks(f *testing.F) {
-	task := ringOf(nil, ranksOfAllreduce)
+	task := ringOf(nil, ranksOfAllreduce, recipe.Expect{})
 	f.Add(`{"case": "collectives", "rank": 0, "size": 2, "allreduce": [3, 30], "allgather": null}`, "")
 	f.Add("{", `{"case": "collectives", "rank": 1}`)
 	f.Fuzz(func(t *testing.T, first, second string) {

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"builder/internal/base/regular"
+	"builder/internal/plan/recipe"
 )
 
 // A ring is a task of collectives: the part of each rank. Small multiples of 1/8 and
@@ -36,8 +37,12 @@ type ringPart struct {
 	// Reduced and Moved are the types of more operations.
 	Reduced []string `json:"reduced"`
 	Moved   []string `json:"moved"`
-	// Calls is the number of small allreduces with a name each, one after the other.
-	Calls int `json:"calls"`
+	// Calls is the number of small allreduces with a name each, one after the other. Repeats
+	// is the number of those that must not make the process grow, of tensors with Repeated
+	// elements.
+	Calls    int `json:"calls"`
+	Repeats  int `json:"repeats"`
+	Repeated int `json:"repeated"`
 	// Together is the number of tensors of a group, and of allreduces at once: ResNet-50 has
 	// 161 gradients.
 	Together int `json:"together"`
@@ -89,16 +94,25 @@ func (p ringPart) of(kind string, values []float64) (all []float64) {
 	return all
 }
 
-// manyCalls is more than Horovod's cache of responses holds, 1024 by default. Torch fills
-// it. TensorFlow 2.13 gives Horovod one name for all eager calls of an operation, whatever
-// their names (seen 2026-11-30). A variable for tests.
+// manyCalls is more than Horovod's cache of responses holds, 1024 by default. A variable for
+// tests.
 var manyCalls = 1100
+
+// callsOf returns [ringPart.Calls]. TensorFlow 2.13 gives Horovod one name for all eager calls
+// of an operation, whatever their names (seen 2026-11-30), so no number of them fills the
+// cache, and a few ask the same.
+func callsOf(e recipe.Expect) int {
+	if slices.Contains(frameworks(e), "torch") {
+		return manyCalls
+	}
+	return manyCalls / 20
+}
 
 // rankSeconds is the time limit of ranks on a CPU.
 const rankSeconds = 900
 
-// ringOf returns the random task of a number of ranks in a box.
-func ringOf(box Box, ranks int) (r ring) {
+// ringOf returns the random task of a number of ranks in a box, for what is promised.
+func ringOf(box Box, ranks int, e recipe.Expect) (r ring) {
 	random := random(box, fmt.Sprintf("collectives of %d", ranks))
 	root := random.IntN(ranks)
 	for rank := range ranks {
@@ -106,7 +120,7 @@ func ringOf(box Box, ranks int) (r ring) {
 		if ranks == ranksOfLauncher {
 			part.Settings = settingsOfRanks
 		} else {
-			part.Calls, part.Together = manyCalls, groupOfRanks
+			part.Calls, part.Repeats, part.Repeated, part.Together = callsOf(e), repeats, repeatedCount, groupOfRanks
 		}
 		for range 5 {
 			part.Values = append(part.Values, float64(1+random.IntN(1<<16))/8)

@@ -245,7 +245,7 @@ func (b boxed) trainTask(controller string, gpus bool) trainTask {
 	for rank := range task {
 		task[rank].GPUs = gpus
 		if collectives {
-			task[rank].Collectives = &ringOf(b.box, ranksOfAllreduce)[rank]
+			task[rank].Collectives = &ringOf(b.box, ranksOfAllreduce, b.promised)[rank]
 		}
 	}
 	return task

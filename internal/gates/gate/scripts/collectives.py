@@ -98,7 +98,7 @@ def more(hvd, module, tensor, device, part):
         said["Sum of a vast tensor"] = vast(hvd, tensor, device, float(part["small"][0]), part["vast"])
         if hasattr(hvd, "barrier"):
             said["waits at a barrier"] = waits(hvd)
-        said["growth"] = [growth(hvd, tensor, device, part["large"][2], part["calls"] // 18)]
+        said["growth"] = [growth(hvd, tensor, device, part["repeated"], part["repeats"])]
     said["Sum of four dimensions"] = wide(hvd, module, tensor, device, float(part["small"][0]))
     said["overflow of float16"] = overflow(hvd, module, tensor, device)
     said["factors of one name"] = scaled(hvd, tensor, device, float(part["small"][0]), part["scales"])
