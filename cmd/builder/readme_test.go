@@ -2,8 +2,10 @@ package main
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -41,6 +43,7 @@ func TestChoosingTable(t *testing.T) {
 // A row of a table collects what is known of its cells.
 type row struct {
 	pythons, glibcs map[string]bool
+	standIn         bool   // one was built on a stand-in for its image
 	day             string // of the last build from today's inputs
 	old             string // of the last build from others
 	gpus            bool   // one ran on GPUs
@@ -55,6 +58,7 @@ func provenRows(t *testing.T, recipeName string, name func(lock.Draft) string) (
 	drafts := must.Get(assemble.Choose(cat, r, ci.OpenAxes(r, nil, true)))(t)
 	asm := plan.Sources{Offline: true}.Assembler(cat, t.TempDir())
 	rows = map[string]*row{}
+	standIn := standInAxes(t)
 	for _, d := range drafts {
 		of := rows[name(d)]
 		if of == nil {
@@ -63,6 +67,7 @@ func provenRows(t *testing.T, recipeName string, name func(lock.Draft) string) (
 		}
 		of.pythons[d.Cell.Axes["python"]] = true
 		of.glibcs[d.Settings.Expect.Glibc] = true
+		of.standIn = of.standIn || holds(d.Cell.Axes, standIn)
 		proof, built := done[d.Cell.ID]
 		if !built {
 			continue
@@ -78,12 +83,34 @@ func provenRows(t *testing.T, recipeName string, name func(lock.Draft) string) (
 	return slices.Sorted(maps.Keys(rows)), rows
 }
 
+// standInAxes returns the axes of the cell that the end-to-end tests build on a stand-in for
+// an image that cannot be had in every place.
+func standInAxes(t *testing.T) (axes map[string]string) {
+	t.Helper()
+	data := must.Get(os.ReadFile(filepath.Join(repositoryRoot, "test", "e2e", "testdata", "standin", "axes.json")))(t)
+	must.Succeed(t, json.Unmarshal(data, &axes))
+	return axes
+}
+
+// holds reports whether a cell has the values of some axes.
+func holds(axes, some map[string]string) bool {
+	for name, value := range some {
+		if axes[name] != value {
+			return false
+		}
+	}
+	return true
+}
+
 // standing returns the last columns of a row: when a cell was last built and gated, from
 // today's inputs or others, and whether one ran on GPUs.
 func (r *row) standing() string {
 	day, gpus := cmp.Or(r.day, "never"), "no"
-	if r.day == "" && r.old != "" {
+	switch {
+	case r.day == "" && r.old != "":
 		day = r.old + ", from other inputs than today's"
+	case r.day == "" && r.standIn:
+		day = "on a stand-in"
 	}
 	if r.gpus {
 		gpus = "yes"

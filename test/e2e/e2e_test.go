@@ -170,6 +170,7 @@ type runFile struct{ Cells []cellFile }
 
 type cellFile struct {
 	ID, Key, Status, From, Engine string
+	Axes                          map[string]string
 	Artifacts                     []struct{ Path, SHA256 string }
 	Verdicts                      []struct{ Gate, Status, Evidence, Remedy string }
 	Steps                         []struct {

@@ -70,6 +70,11 @@ func onAMDsLayout(b *tool) {
 		got = append(got, v.Gate)
 	}
 	check.That(b.t, cell.Status == "pass" && slices.Equal(got, want), "%s, gates %v, planned were %v", cell.Status, got, want)
+	var claimed map[string]string // by the table of the README
+	must.Succeed(b.t, json.Unmarshal([]byte(b.read("test/e2e/testdata/standin/axes.json")), &claimed))
+	for axis, value := range claimed {
+		check.That(b.t, cell.Axes[axis] == value, "the README says that %s %s was built, this cell has %q", axis, value, cell.Axes[axis])
+	}
 	r := b.want(8, "run", "horovod", "--rocm", "6.1", "--locked")
 	contains(b.t, r.stderr, "rocm/tensorflow")
 }
