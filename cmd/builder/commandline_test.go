@@ -210,7 +210,7 @@ func hollow(tool *cli.App, do cli.ActionFunc) {
 			switch {
 			case strings.Contains(operands, "RECIPE") && i >= 0:
 				command.Action = func(c *cli.Context) error {
-					of := plan.Selection{Recipe: cat.Recipes[i], Filter: readValues(c, axisFlags(cat.Recipes[i].Axes))}
+					of := plan.Selection{Recipe: cat.Recipes[i], Filter: readValues(c, cat.Recipes[i].AxisNames())}
 					_, err := readInvocation(c, cat, term.Printer{Stdout: io.Discard, Stderr: io.Discard})
 					_, err2 := readRun(c, of)
 					if err := errors.Join(err, err2, unexpected(c, 0)); err != nil {

@@ -27,8 +27,8 @@ import (
 	"builder/internal/view/term"
 )
 
-// An invocation is the state shared by all verbs. Each group of flags reads its own flags
-// and reports their errors. Flags not defined for the verb have their defaults.
+// An invocation is the state shared by all verbs. All errors of its flags and variables are
+// reported together. Flags not defined for the verb have their defaults.
 type invocation struct {
 	build.Setup
 	progress string // value of --progress
@@ -53,12 +53,21 @@ func readInvocation(c *cli.Context, cat catalogue.Catalogue, out term.Printer) (
 	if err != nil {
 		return in, err
 	}
-	var err1, err2, err3 error
-	in.Sources, err1 = readSources(c)
-	in.Engines, err2 = readEngines(c, dir)
-	in.progress, err3 = readProgress(c)
+	in.Sources = plan.Sources{
+		Locked: c.Bool("locked"), Offline: c.Bool("offline"),
+		Snapshot: os.Getenv("BUILDER_MIRROR_DEBIAN_SNAPSHOT"),
+		Mirrors:  mirrors("BUILDER_MIRROR_DEBIAN", func() []string { return deb.HostMirrors(c.Context) }),
+		Maven:    mirrors("BUILDER_MIRROR_MAVEN", cpython.MavenRepositories),
+	}
+	var errs [6]error
+	in.Sources.Registries, errs[0] = oci.ParseMirrors(list(os.Getenv("BUILDER_MIRROR_REGISTRY")))
+	in.Sources.SourceMirrors, errs[1] = plan.ParsePlaces("BUILDER_MIRROR_SOURCE", "", list(os.Getenv("BUILDER_MIRROR_SOURCE")))
+	in.Sources.Indexes, errs[2] = plan.ParseIndexes(list(os.Getenv("BUILDER_PYTHON_INDEX")))
+	in.Sources.Overrides, errs[3] = plan.ParsePlaces("--set", "source.", c.StringSlice("set"))
+	in.Engines, errs[4] = readEngines(c, dir)
+	in.progress, errs[5] = readProgress(c)
 	in.verbose = c.Bool("verbose")
-	return in, errors.Join(err1, err2, err3)
+	return in, errors.Join(errs[:]...)
 }
 
 // begin shows progress on stderr until the display is ended. It returns the errors of
@@ -101,23 +110,6 @@ func onHost(out term.Printer, do func(*cli.Context, host.Setup) error) cli.Actio
 		}
 		return do(c, in.host())
 	}
-}
-
-func readSources(c *cli.Context) (s plan.Sources, err error) {
-	s = plan.Sources{
-		Locked: c.Bool("locked"), Offline: c.Bool("offline"),
-		Snapshot: os.Getenv("BUILDER_MIRROR_DEBIAN_SNAPSHOT"),
-		Mirrors:  mirrors("BUILDER_MIRROR_DEBIAN", func() []string { return deb.HostMirrors(c.Context) }),
-		Maven:    mirrors("BUILDER_MIRROR_MAVEN", cpython.MavenRepositories),
-	}
-	var registries error
-	s.Registries, registries = oci.ParseMirrors(list(os.Getenv("BUILDER_MIRROR_REGISTRY")))
-	var sources error
-	s.SourceMirrors, sources = plan.ParsePlaces("BUILDER_MIRROR_SOURCE", "", list(os.Getenv("BUILDER_MIRROR_SOURCE")))
-	var indexes error
-	s.Indexes, indexes = plan.ParseIndexes(list(os.Getenv("BUILDER_PYTHON_INDEX")))
-	s.Overrides, err = plan.ParsePlaces("--set", "source.", c.StringSlice("set"))
-	return s, errors.Join(registries, sources, indexes, err)
 }
 
 // mirrors returns a function that returns the addresses in a variable, or else those of

@@ -100,20 +100,6 @@ func axisFlags(axes []recipe.Axis) []cli.Flag {
 	return flags
 }
 
-// selectorFlags returns one flag for each selector of a recipe.
-func selectorFlags(all []recipe.Selector) []cli.Flag {
-	var flags []cli.Flag
-	for _, s := range all {
-		names := s.Names()
-		flags = append(flags, &cli.GenericFlag{
-			Name: s.Name, Category: "Releases that choose axes",
-			Value: &axisValue{known: names},
-			Usage: s.About + ": `RELEASE` of " + strings.Join(versions.Ascending(names), ", "),
-		})
-	}
-	return flags
-}
-
 // choices lists the values of an axis and marks the preferred one, which is the first.
 func choices(values []string) string {
 	sorted := versions.Ascending(values)
@@ -164,10 +150,15 @@ func recipeCommands(cat catalogue.Catalogue, err error, flags []cli.Flag, action
 	}
 	var commands []*cli.Command
 	for _, r := range cat.Recipes {
-		commands = append(commands, &cli.Command{
-			Name: r.Name, Usage: r.Summary, Action: action,
-			Flags: slices.Concat(flags, axisFlags(r.Axes), selectorFlags(r.Selectors)),
-		})
+		own := axisFlags(r.Axes)
+		for _, s := range r.Selectors {
+			own = append(own, &cli.GenericFlag{
+				Name: s.Name, Category: "Releases that choose axes",
+				Value: &axisValue{known: s.Names()},
+				Usage: s.About + ": `RELEASE` of " + strings.Join(versions.Ascending(s.Names()), ", "),
+			})
+		}
+		commands = append(commands, &cli.Command{Name: r.Name, Usage: r.Summary, Action: action, Flags: slices.Concat(flags, own)})
 	}
 	return commands
 }
@@ -181,7 +172,11 @@ func selected(c *cli.Context, cat catalogue.Catalogue) (of plan.Selection, err e
 	if err != nil {
 		return of, err
 	}
-	of, err = plan.Select(r, readValues(c, axisFlags(r.Axes)), readValues(c, selectorFlags(r.Selectors)))
+	var selectors []string
+	for _, s := range r.Selectors {
+		selectors = append(selectors, s.Name)
+	}
+	of, err = plan.Select(r, readValues(c, r.AxisNames()), readValues(c, selectors))
 	if of.Unproven = c.Bool("unproven"); of.Unproven {
 		of.Filter = ci.OpenAxes(r, of.Filter, true)
 	}
@@ -208,9 +203,9 @@ func unknownRecipe(cat catalogue.Catalogue, err error) cli.ActionFunc {
 }
 
 // readValues reads those flags of axes or selectors that the command line has.
-func readValues(c *cli.Context, flags []cli.Flag) map[string]string {
+func readValues(c *cli.Context, names []string) map[string]string {
 	given := map[string]string{}
-	for _, name := range flagNames(flags) {
+	for _, name := range names {
 		if c.IsSet(name) {
 			given[name] = c.Generic(name).(fmt.Stringer).String()
 		}

@@ -52,7 +52,7 @@ func profileCommand(cat catalogue.Catalogue, out term.Printer) *cli.Command {
 				if err := errors.Join(e, unexpected(c, 0), err, err2); err != nil {
 					return err
 				}
-				of, err := p.Resolve(readValues(c, axisFlags(p.Axes)), asked)
+				of, err := p.Resolve(readValues(c, p.AxisNames()), asked)
 				if err != nil {
 					return err
 				}

@@ -85,7 +85,12 @@ func Run(ctx context.Context, s Setup, r RunRequest) (report.Run, error) {
 	if err != nil {
 		return report.Run{}, err
 	}
-	free, err := c.lockOutput(ctx)
+	if err := os.MkdirAll(c.Out, 0o755); err != nil {
+		return report.Run{}, diag.Errorf(diag.Usage, "--out: %w", err)
+	}
+	free, err := store.Lock(ctx, filepath.Join(c.Out, ".lock"), func() { // two runs would delete each other's wheels
+		c.Keys.Note("another run writes to %s: waiting for it (to write elsewhere, use --out DIR)", c.Out)
+	})
 	if err != nil {
 		return report.Run{}, err
 	}
@@ -261,17 +266,6 @@ func gatesAtOnce(jobs int) int {
 		n = min(n, int(memory/perGate))
 	}
 	return min(4, max(1, n/max(1, jobs)))
-}
-
-// lockOutput waits until no other run writes to the output directory: two runs would
-// delete each other's wheels.
-func (c *cellRun) lockOutput(ctx context.Context) (free func(), err error) {
-	if err := os.MkdirAll(c.Out, 0o755); err != nil {
-		return nil, diag.Errorf(diag.Usage, "--out: %w", err)
-	}
-	return store.Lock(ctx, filepath.Join(c.Out, ".lock"), func() {
-		c.Keys.Note("another run writes to %s: waiting for it (to write elsewhere, use --out DIR)", c.Out)
-	})
 }
 
 // refuse records the reason why no entry was started.

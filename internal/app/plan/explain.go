@@ -244,17 +244,20 @@ func explainCell(ctx context.Context, asm *assemble.Assembler, d lock.Draft, f l
 		c.Missing = missing.String()
 		return c, nil
 	}
-	e := f.Entry(d, asm.Revision)
+	entries, err := lock.Assemble([]lock.Draft{d}, f, asm.Revision)
+	if err != nil {
+		return c, err
+	}
 	inputs, _, err := asm.Inputs(ctx, d)
 	if err != nil {
 		c.Missing = err.Error()
 		return c, nil
 	}
-	e.Inputs = inputs
-	for _, in := range e.Inputs {
+	for _, in := range inputs {
 		c.Inputs = append(c.Inputs, in.ID)
 	}
-	c.Key = e.Key()
+	entries[0].Inputs = inputs
+	c.Key = entries[0].Key()
 	found, is := known(c.Key)
 	c.Known, c.Took = is, found.Seconds()
 	return c, nil

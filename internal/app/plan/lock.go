@@ -105,9 +105,22 @@ func unneededPins(s Setup, r Selection) (lock.File, error) {
 	return own.Unneeded(all), err
 }
 
-// everyCell drafts all cells of a recipe, not only the chosen ones.
+// everyCell drafts all cells of a recipe, not only the chosen ones, and the recorded cells
+// with options: without their pins the record would be stale.
 func (of Selection) everyCell(cat catalogue.Catalogue) ([]lock.Draft, error) {
-	return assemble.Choose(cat, of.Recipe, matrix.Everything(of.Recipe))
+	cells, _, err1 := matrix.Expand(of.Recipe, matrix.Everything(of.Recipe))
+	others, _, err2 := matrix.Expand(of.Recipe, matrix.WithOptions(of.Recipe))
+	done, err3 := cat.Proven()
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return nil, err
+	}
+	for _, c := range others {
+		same := func(o matrix.Cell) bool { return o.ID == c.ID }
+		if done.Standing(c.ID, "").Built && !slices.ContainsFunc(cells, same) {
+			cells = append(cells, c)
+		}
+	}
+	return assemble.Draft(cat, cells)
 }
 
 // drafts drafts the chosen cells.

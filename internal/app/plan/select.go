@@ -49,8 +49,9 @@ type Through struct {
 }
 
 // Select applies the selectors given by name, such as torch: 2.11, to the filter. A value
-// of the filter that is finer than those of its axis becomes the value that serves it, and
-// latest the newest value that goes with the others.
+// of the filter that is finer than those of its axis becomes the value that serves it.
+// Axis by axis, latest and the first numbers of several values become the newest of them
+// with a cell.
 func Select(r *recipe.Recipe, filter matrix.Filter, given map[string]string) (Selection, error) {
 	of := Selection{Recipe: r, Filter: maps.Clone(filter), asked: filter, given: given}
 	for _, axis := range r.Axes {
@@ -76,32 +77,22 @@ func Select(r *recipe.Recipe, filter matrix.Filter, given map[string]string) (Se
 		maps.Copy(of.Filter, axes)
 		of.By = append(of.By, Through{s.Name, v.Value, axes, s.Because, s.Source})
 	}
-	of.Filter = settled(r, of.Filter)
-	return of, errors.Join(errs...)
-}
-
-// settled replaces latest, and the first numbers of several values, by the newest of them
-// with a cell, axis by axis. If none has one, it keeps the first, and the refusal names the
-// reasons.
-func settled(r *recipe.Recipe, filter matrix.Filter) matrix.Filter {
-	filter = maps.Clone(filter)
 	for _, axis := range r.Axes {
-		values := version.Candidates(filter[axis.Name], axis.Values)
-		if len(values) == 0 {
-			continue
-		}
-		filter[axis.Name] = values[0]
+		values := version.Candidates(of.Filter[axis.Name], axis.Values)
 		for _, value := range values {
-			other := maps.Clone(filter)
+			other := maps.Clone(of.Filter)
 			maps.DeleteFunc(other, func(_, text string) bool { return text == version.Latest })
 			other[axis.Name] = value
 			if matrix.Has(r, other) {
-				filter[axis.Name] = value
+				values = []string{value}
 				break
 			}
 		}
+		if len(values) > 0 {
+			of.Filter[axis.Name] = values[0] // without a cell the first, and the refusal names the reasons
+		}
 	}
-	return filter
+	return of, errors.Join(errs...)
 }
 
 // Drafts drafts the cells of a selection.
@@ -144,10 +135,7 @@ func current(ctx context.Context, s Setup, of Selection, cells []matrix.Cell) (m
 // Stale returns the recorded cells of a recipe whose inputs have changed since. Each has the
 // command that builds and records it again, or says that the matrix has it no more.
 func Stale(ctx context.Context, s Setup, r *recipe.Recipe) (map[string]string, error) {
-	every, stale := matrix.Filter{}, map[string]string{}
-	for _, axis := range r.Axes {
-		every[axis.Name] = version.Every(axis.Values) // of options too
-	}
+	every, stale := matrix.WithOptions(r), map[string]string{}
 	cells, _, err1 := matrix.Expand(r, every)
 	current, err2 := current(ctx, s, Selection{Recipe: r, Filter: every}, cells)
 	done, err3 := s.Catalogue.Proven()

@@ -1,7 +1,6 @@
 package run
 
 import (
-	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
@@ -10,7 +9,6 @@ import (
 	"builder/internal/evidence/attest"
 	"builder/internal/files/artifact"
 	"builder/internal/gates/verdict"
-	"builder/internal/plan/lock"
 )
 
 // setAside moves refused artifacts to artifact.RejectedDir, so they are not mistaken for good
@@ -32,21 +30,6 @@ func setAside(dir string, artifacts []artifact.Artifact) ([]artifact.Artifact, e
 		moved = append(moved, a)
 	}
 	return moved, errors.Join(errs...)
-}
-
-// removeOthers removes all files of an earlier run with other inputs, its logs too. A
-// directory without an entry may hold anything and is left alone.
-func (f folder) removeOthers(e lock.Entry) error {
-	old, err := os.ReadFile(filepath.Join(f.dir, lock.EntryFile))
-	if err != nil || bytes.Equal(old, e.Canonical()) {
-		return nil // the caller writes the entry, which reports any fault of the directory
-	}
-	return errors.Join(
-		f.removeStale(),
-		os.RemoveAll(filepath.Join(f.dir, TestsDir)),
-		os.RemoveAll(filepath.Join(f.dir, RebuiltDir)),
-		os.RemoveAll(filepath.Join(f.dir, logDir)),
-	)
 }
 
 // keepBack sets the artifacts aside and returns an error if a gate refuses them.

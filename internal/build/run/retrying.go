@@ -31,15 +31,23 @@ var _ Engine = (*Retrying)(nil)
 // the engine.
 const attempts = 3
 
-// Build implements [Engine]. If the engine fails, Build starts again there.
+// Build implements [Engine]. It starts the engine as a step of the cell. If the engine
+// fails, Build starts again there.
 func (r *Retrying) Build(ctx context.Context, job Job, events Events, look Look) error {
 	var err error
 	for range attempts {
 		if lost := r.lost.Load(); lost != nil {
 			return lost
 		}
+		log, start := events.StepStarted("engine"), time.Now()
 		var engine Engine
-		if engine, err = r.start(ctx, events); err == nil {
+		if engine, err = r.Up(ctx); err != nil {
+			err = &EngineError{Err: err}
+		} else {
+			fmt.Fprintf(log, "engine at %s\n", r.Name)
+		}
+		events.StepDone("engine", time.Since(start), false, err)
+		if err == nil {
 			err = engine.Build(ctx, job, events, look)
 		}
 		failed, isEngines := errors.AsType[*EngineError](err)
@@ -53,17 +61,4 @@ func (r *Retrying) Build(ctx context.Context, job Job, events Events, look Look)
 		r.Note("engine %s failed, its build starts again: %v", r.Name, failed)
 	}
 	return fmt.Errorf("the engine failed in all %d attempts: %w", attempts, err)
-}
-
-// start starts the engine, as a step of a cell.
-func (r *Retrying) start(ctx context.Context, events Events) (Engine, error) {
-	log, start := events.StepStarted("engine"), time.Now()
-	engine, err := r.Up(ctx)
-	if err != nil {
-		err = &EngineError{Err: err}
-	} else {
-		fmt.Fprintf(log, "engine at %s\n", r.Name)
-	}
-	events.StepDone("engine", time.Since(start), false, err)
-	return engine, err
 }

@@ -7,6 +7,7 @@
 package run
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -197,14 +198,22 @@ func (r Runner) runCell(ctx context.Context, e lock.Entry, done map[string]*Outc
 	return o
 }
 
-// reuseOrBuild gets the result of an entry from the store or by a build. It writes the entry
-// first, so that failed runs can be compared too. A known result needs no inputs, so
-// they need not be part of the run.
+// reuseOrBuild gets the result of an entry from the store or by a build. It first removes
+// all files of an earlier run with other inputs, its logs too, and writes the entry, so that
+// failed runs can be compared too. A known result needs no inputs, so they need not be part
+// of the run.
 func (r Runner) reuseOrBuild(ctx context.Context, e lock.Entry, done map[string]*Outcome, in folder) (Result, error) {
-	if err := in.removeOthers(e); err != nil {
-		return Result{}, err
-	}
 	dir := in.dir
+	old, err := os.ReadFile(filepath.Join(dir, lock.EntryFile))
+	if err == nil && !bytes.Equal(old, e.Canonical()) { // without an entry the directory may hold anything
+		err := in.removeStale()
+		for _, name := range []string{TestsDir, RebuiltDir, logDir} {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, name)))
+		}
+		if err != nil {
+			return Result{}, err
+		}
+	}
 	if err := lock.WriteEntry(dir, e); err != nil {
 		return Result{}, fmt.Errorf("writing the entry: %w", err)
 	}

@@ -53,11 +53,15 @@ func Normalise(dst io.Writer, w *Wheel, opts Options) (err error) {
 	if err != nil {
 		return err
 	}
-	out, err := newWriter(dst, opts.Epoch)
+	spool, err := os.CreateTemp("", "wheel-packed-*")
 	if err != nil {
 		return err
 	}
-	defer out.spool.Close()
+	defer spool.Close()
+	if err := os.Remove(spool.Name()); err != nil {
+		return err
+	}
+	out := writer{zip.NewWriter(dst), time.Unix(min(max(opts.Epoch.Unix(), firstTime), lastTime), 0).UTC(), spool}
 	var lines []recordLine
 	for _, f := range files {
 		fill := func(dst io.Writer) error { return w.Copy(dst, f.Name) }
@@ -129,14 +133,6 @@ type writer struct {
 	spool *os.File
 }
 
-func newWriter(dst io.Writer, epoch time.Time) (writer, error) {
-	spool, err := os.CreateTemp("", "wheel-packed-*")
-	if err == nil {
-		err = os.Remove(spool.Name())
-	}
-	return writer{zip.NewWriter(dst), time.Unix(min(max(epoch.Unix(), firstTime), lastTime), 0).UTC(), spool}, err
-}
-
 // Constants of a member's header: the version of the format needed to unpack it, and
 // the extra field with its time in seconds (APPNOTE.TXT 4.4.3, 4.5.2).
 const (
@@ -145,29 +141,10 @@ const (
 	maxMember  = math.MaxUint32 - 1 // bytes that fit in a header without an extra field
 )
 
-// write writes a member and returns its line of RECORD.
+// write compresses a member to the spool, writes it and returns its line of RECORD.
 func (w writer) write(name string, mode fs.FileMode, fill func(io.Writer) error) (recordLine, error) {
-	h, line, err := w.pack(name, fill)
-	if err != nil {
-		return line, err
-	}
-	h.SetMode(0o644)
-	if mode&0o111 != 0 {
-		h.SetMode(0o755)
-	}
-	h.CreatorVersion = h.CreatorVersion&0xff00 | unpackedBy
-	member, err := w.zip.CreateRaw(h)
-	if err != nil {
-		return line, err
-	}
-	_, err = io.Copy(member, io.NewSectionReader(w.spool, 0, int64(h.CompressedSize64)))
-	return line, err
-}
-
-// pack compresses a member to the spool.
-func (w writer) pack(name string, fill func(io.Writer) error) (*zip.FileHeader, recordLine, error) {
 	if _, err := w.spool.Seek(0, io.SeekStart); err != nil {
-		return nil, recordLine{}, err
+		return recordLine{}, err
 	}
 	var packed, plain counter
 	crc, sum := crc32.NewIEEE(), sha256.New()
@@ -181,6 +158,9 @@ func (w writer) pack(name string, fill func(io.Writer) error) (*zip.FileHeader, 
 	if err == nil && max(packed, plain) > maxMember {
 		err = fmt.Errorf("%.300q has %d bytes, %d packed: indexes refuse members of 4 GiB", name, plain, packed)
 	}
+	if err != nil {
+		return recordLine{}, err
+	}
 	h := &zip.FileHeader{
 		Name: name, Method: zip.Deflate, Modified: w.epoch, ReaderVersion: unpackedBy,
 		CRC32: crc.Sum32(), CompressedSize64: uint64(packed), UncompressedSize64: uint64(plain),
@@ -192,7 +172,16 @@ func (w writer) pack(name string, fill func(io.Writer) error) (*zip.FileHeader, 
 	if !isASCII(name) {
 		h.Flags |= flagUTF8
 	}
-	return h, lineOf(name, sum.Sum(nil), int64(plain)), err
+	h.SetMode(0o644)
+	if mode&0o111 != 0 {
+		h.SetMode(0o755)
+	}
+	h.CreatorVersion = h.CreatorVersion&0xff00 | unpackedBy
+	member, err := w.zip.CreateRaw(h)
+	if err == nil {
+		_, err = io.Copy(member, io.NewSectionReader(w.spool, 0, int64(packed)))
+	}
+	return lineOf(name, sum.Sum(nil), int64(plain)), err
 }
 
 // level is the compression level of archive/zip. With another level, the same content

@@ -106,7 +106,7 @@ func (p *partial) fill(r io.Reader, b Blob) error {
 	return err
 }
 
-// accept turns p into the blob b, at its slot, if size and digest match. After a
+// accept renames p to the blob b, at its slot, if size and digest match. After a
 // resumption a wrong digest is temporary, because a fresh start may succeed.
 func (p *partial) accept(b Blob, to slot) error {
 	if p.size < b.Size {
@@ -119,7 +119,16 @@ func (p *partial) accept(b Blob, to slot) error {
 		}
 		return err
 	}
-	return p.keep(to)
+	err := errors.Join(os.MkdirAll(filepath.Dir(to.blob), 0o755), p.file.Chmod(0o444), p.file.Sync())
+	if err == nil {
+		err = os.Rename(p.file.Name(), to.blob)
+	}
+	if err != nil {
+		return &diskError{err}
+	}
+	_ = os.Remove(to.record) // a new file counts as used now
+	to.note()
+	return nil
 }
 
 // Check compares the file at path with the size, if b states one, and the digest of b.
@@ -137,20 +146,6 @@ func wrong(b Blob, digest string) error {
 		return nil
 	}
 	return anotherFile("wrong content: expected sha256 %s, got %s", b.SHA256, digest)
-}
-
-// keep renames p to the blob of its slot.
-func (p *partial) keep(to slot) error {
-	err := errors.Join(os.MkdirAll(filepath.Dir(to.blob), 0o755), p.file.Chmod(0o444), p.file.Sync())
-	if err == nil {
-		err = os.Rename(p.file.Name(), to.blob)
-	}
-	if err != nil {
-		return &diskError{err}
-	}
-	_ = os.Remove(to.record) // a new file counts as used now
-	to.note()
-	return nil
 }
 
 // take stores the content of r in the store at dir if it is b. A blob without a digest

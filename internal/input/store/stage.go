@@ -38,7 +38,20 @@ func stage(dir string, want map[string]string) error {
 	if holds(dir, want) {
 		return nil
 	}
-	return replace(dir, want)
+	fresh, err := os.MkdirTemp(filepath.Dir(dir), ".stage-*")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(fresh)
+	for name, blob := range want {
+		if err := link(blob, filepath.Join(fresh, name)); err != nil {
+			return err
+		}
+	}
+	if err := errors.Join(os.Chmod(fresh, 0o755), os.RemoveAll(dir)); err != nil {
+		return err
+	}
+	return os.Rename(fresh, dir)
 }
 
 // named returns the path of each name. It refuses names that lead outside the
@@ -91,23 +104,6 @@ func same(path, blob string) bool {
 	}
 	found, err := Of(path)
 	return err == nil && found.SHA256 == filepath.Base(blob)
-}
-
-func replace(dir string, want map[string]string) error {
-	fresh, err := os.MkdirTemp(filepath.Dir(dir), ".stage-*")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(fresh)
-	for name, blob := range want {
-		if err := link(blob, filepath.Join(fresh, name)); err != nil {
-			return err
-		}
-	}
-	if err := errors.Join(os.Chmod(fresh, 0o755), os.RemoveAll(dir)); err != nil {
-		return err
-	}
-	return os.Rename(fresh, dir)
 }
 
 // link copies the file if a hard link is not possible: on another device, with another

@@ -62,11 +62,31 @@ func (a *Assembler) Resolving(r lock.Resolver, note func(format string, args ...
 }
 
 // Entries returns the entries of a recipe's drafts. Their input cells come first, each
-// once.
+// once. If allowed, it resolves pins needed by drafts and missing from the lock, and writes
+// them to it.
 func (a *Assembler) Entries(ctx context.Context, r *recipe.Recipe, chosen matrix.Filter, drafts []lock.Draft) ([]lock.Entry, error) {
-	f, err := a.read(ctx, r.Name, drafts)
+	f, err := a.Locks.Read(r.Name)
 	if err != nil {
 		return nil, err
+	}
+	var missing lock.Missing
+	if a.resolver != nil && a.Forbids == "" {
+		missing = f.Missing(drafts)
+	}
+	if !missing.None() {
+		a.note("resolving the missing pins of the lock of %s: %s", r.Name, missing)
+		pins, err := a.resolver.Resolve(ctx, r.Name, missing)
+		if err != nil {
+			return nil, err
+		}
+		done, err := a.Locks.Update(r.Name, catalogue.Update{Pins: pins})
+		if done.Wrote {
+			a.note("wrote %s", done.Path)
+		}
+		if err != nil {
+			return nil, err
+		}
+		f = done.After
 	}
 	entries, err := lock.Assemble(drafts, f, a.Revision)
 	if err != nil {
@@ -90,29 +110,6 @@ func (a *Assembler) Resolves(recipe string, drafts []lock.Draft) (bool, error) {
 	}
 	f, err := a.Locks.Read(recipe)
 	return err == nil && !f.Missing(drafts).None(), err
-}
-
-// read returns the lock of a recipe. If allowed, it resolves pins needed by drafts and
-// missing from the lock, and writes them to it.
-func (a *Assembler) read(ctx context.Context, recipe string, drafts []lock.Draft) (lock.File, error) {
-	f, err := a.Locks.Read(recipe)
-	if err != nil || a.resolver == nil || a.Forbids != "" {
-		return f, err
-	}
-	missing := f.Missing(drafts)
-	if missing.None() {
-		return f, nil
-	}
-	a.note("resolving the missing pins of the lock of %s: %s", recipe, missing)
-	pins, err := a.resolver.Resolve(ctx, recipe, missing)
-	if err != nil {
-		return f, err
-	}
-	done, err := a.Locks.Update(recipe, catalogue.Update{Pins: pins})
-	if done.Wrote {
-		a.note("wrote %s", done.Path)
-	}
-	return done.After, err
 }
 
 // HintPins adds the command that pins the chosen cells to an error about missing pins.

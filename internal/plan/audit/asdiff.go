@@ -26,8 +26,8 @@ func AsDiff(ctx context.Context, p patch.Patch, cells []Cell, open Open) (string
 	newest := slices.Clone(cells)
 	slices.SortStableFunc(newest, func(a, b Cell) int { return version.Order(b.Version, a.Version) })
 	for _, c := range newest {
-		choices, err := patch.Select([]patch.Patch{p}, c.Facts)
-		if err != nil || !choices[0].Applies || c.Source == "" {
+		choice, err := patch.Choose(p, c.Facts)
+		if err != nil || !choice.Applies || c.Source == "" {
 			continue
 		}
 		before, err := open(c.Source)

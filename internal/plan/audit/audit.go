@@ -109,17 +109,17 @@ func (a *auditor) choose() map[string]*set {
 	for _, c := range a.cells {
 		s := &set{version: c.Version, source: c.Source, facts: c.Facts}
 		for i, p := range a.patches {
-			choices, err := patch.Select([]patch.Patch{p}, c.Facts)
+			choice, err := patch.Choose(p, c.Facts)
 			if err != nil { // a fact that neither an axis nor the image states
 				a.found(p.Name, "state it in provides of the images, or drop the condition", "%v", err)
 				continue
 			}
-			if choices[0].Applies {
+			if choice.Applies {
 				s.chosen = append(s.chosen, i)
 				a.rows[i].Cells++
 				continue
 			}
-			a.state(i, c.Version, choices[0].State)
+			a.state(i, c.Version, choice.State)
 		}
 		sets[fmt.Sprint(s.version, " ", s.source, " ", s.chosen)] = s
 	}

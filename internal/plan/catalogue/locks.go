@@ -79,7 +79,16 @@ func (l Locks) Own(name string) (lock.File, error) {
 		return none, nil
 	}
 	path := l.path(name)
-	data, err := l.ownFile(name)
+	var data []byte
+	var err error
+	if l.Site == "" {
+		data, err = regular.ReadFollowed(path, maxSiteFile)
+	} else {
+		var folder fs.FS
+		if folder, err = siteFolder(l.Site, "recipes"); err == nil {
+			data, err = fs.ReadFile(folder, lockFile(name))
+		}
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return none, nil
 	}
@@ -94,18 +103,6 @@ func (l Locks) Own(name string) (lock.File, error) {
 		return none, l.damaged(err, name)
 	}
 	return own, nil
-}
-
-// ownFile reads the file at the lock path.
-func (l Locks) ownFile(name string) ([]byte, error) {
-	if l.Site == "" {
-		return regular.ReadFollowed(l.path(name), maxSiteFile)
-	}
-	folder, err := siteFolder(l.Site, "recipes")
-	if err != nil {
-		return nil, err
-	}
-	return fs.ReadFile(folder, lockFile(name))
 }
 
 // damaged adds a hint on how to repair an unreadable lock. Plain builder lock does not

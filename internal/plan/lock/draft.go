@@ -77,20 +77,34 @@ func NewDraft(c matrix.Cell, cat Catalogue) (Draft, error) {
 	errs = append(errs, err, s.StockFault())
 	tests, err := testsOf(c.Recipe.Source, s, d.Vars)
 	errs = append(errs, err)
-	choices, err := patch.Select(cat.Patches[c.Recipe.Name], d.Vars)
-	if err != nil {
-		err = fmt.Errorf("recipe %s: %w", c.Recipe.Name, err)
+	var unfit []error
+	for _, p := range cat.Patches[c.Recipe.Name] {
+		choice, err := patch.Choose(p, d.Vars)
+		if err != nil {
+			unfit = append(unfit, fmt.Errorf("recipe %s: %w", c.Recipe.Name, err))
+		}
+		d.Patches = append(d.Patches, choice)
 	}
-	if err := errors.Join(c.Recipe.Fault(errors.Join(errs...)), err); err != nil {
+	if err := errors.Join(c.Recipe.Fault(errors.Join(errs...)), errors.Join(unfit...)); err != nil {
 		return Draft{}, err
 	}
-	d.Source, d.Tests, d.Patches = source, tests, choices
+	d.Source, d.Tests = source, tests
 	if source.Kind == recipe.Git {
 		return d, nil // the pin has the date of the commit
 	}
-	if d.Epoch, err = released(c.Recipe, source.Version); err != nil {
+	date, dated := c.Recipe.Source.Released[source.Version]
+	released, err := time.Parse(time.DateOnly, date)
+	switch {
+	case !dated:
+		err = diag.Errorf(diag.Usage, "source.released has no date for %s", source.Version).
+			WithHint("add %q: \"YYYY-MM-DD\", the date of the release", source.Version)
+	case err != nil:
+		err = diag.Errorf(diag.Usage, "source.released: %q is not a date such as 2023-06-12", date)
+	}
+	if err != nil {
 		return Draft{}, c.Recipe.FaultAt("source.released", err)
 	}
+	d.Epoch = released.Unix()
 	return d, nil
 }
 
@@ -108,9 +122,16 @@ func (cat Catalogue) begin(c matrix.Cell) (Draft, recipe.Settings, error) {
 	if err != nil {
 		return Draft{}, settings, err
 	}
-	build, err1 := cat.image(settings.Image, c.Names)
-	runtime, err2 := cat.image(settings.Runtime, c.Names)
-	err = errors.Join(err1, err2)
+	var images [2]image.Image
+	var errs [2]error
+	for i, template := range []string{settings.Image, settings.Runtime} { // may contain axes
+		var name string
+		if name, errs[i] = subst.Expand(template, c.Names); errs[i] == nil {
+			images[i], errs[i] = image.Find(cat.Images, name)
+		}
+	}
+	build, runtime := images[0], images[1]
+	err = errors.Join(errs[:]...)
 	if err == nil && settings.CPython != "" {
 		build, runtime, err = cat.withCPython(settings.CPython, c.Names, build, runtime)
 	}
@@ -123,15 +144,6 @@ func (cat Catalogue) begin(c matrix.Cell) (Draft, recipe.Settings, error) {
 		d.Vars["cp"] = "cp" + strings.ReplaceAll(d.Vars["python"], ".", "")
 	}
 	return d, settings, d.agree()
-}
-
-// image finds an image. The template of its name may contain axes.
-func (cat Catalogue) image(template string, names map[string]string) (image.Image, error) {
-	name, err := subst.Expand(template, names)
-	if err != nil {
-		return image.Image{}, err
-	}
-	return image.Find(cat.Images, name)
 }
 
 // withCPython lays a CPython into both images of a cell. The template of its minor
@@ -171,21 +183,6 @@ func (d Draft) agree() error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// released returns the release date of a version, in seconds. It is the
-// SOURCE_DATE_EPOCH of the build.
-func released(r *recipe.Recipe, version string) (int64, error) {
-	date, ok := r.Source.Released[version]
-	if !ok {
-		return 0, diag.Errorf(diag.Usage, "source.released has no date for %s", version).
-			WithHint("add %q: \"YYYY-MM-DD\", the date of the release", version)
-	}
-	t, err := time.Parse(time.DateOnly, date)
-	if err != nil {
-		return 0, diag.Errorf(diag.Usage, "source.released: %q is not a date such as 2023-06-12", date)
-	}
-	return t.Unix(), nil
 }
 
 // Chosen returns the patches that apply, in order.

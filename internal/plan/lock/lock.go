@@ -18,7 +18,6 @@ import (
 	"strings"
 
 	"builder/internal/base/atomicfile"
-	"builder/internal/base/diag"
 	"builder/internal/input/deb"
 	"builder/internal/input/pypi"
 	"builder/internal/plan/image"
@@ -224,19 +223,6 @@ func (p PythonPin) question() string {
 
 func sorted(s []string) []string {
 	return append([]string{}, slices.Compact(slices.Sorted(slices.Values(s)))...)
-}
-
-// Assemble returns the entries of drafts. pipeline is the digest of the scripts of the
-// steps. A name without a pin in f is an error.
-func Assemble(drafts []Draft, f File, pipeline string) ([]Entry, error) {
-	if m := f.Missing(drafts); !m.None() {
-		return nil, diag.Errorf(diag.Drift, "the lock of %s lacks %s", f.Recipe, m)
-	}
-	entries := make([]Entry, len(drafts))
-	for i, d := range drafts {
-		entries[i] = f.Entry(d, pipeline)
-	}
-	return entries, nil
 }
 
 // With returns f with the pins of g added. A pin of g replaces the pin of f for the

@@ -5,6 +5,7 @@ import (
 	"path"
 	"slices"
 
+	"builder/internal/base/diag"
 	"builder/internal/input/pypi"
 	"builder/internal/plan/image"
 	"builder/internal/plan/recipe"
@@ -72,32 +73,38 @@ func pythonPin(pins []PythonPin, need PythonPin) (PythonPin, bool) {
 	return pins[i], true
 }
 
-// Entry returns the entry of a draft that misses nothing. pipeline is the digest of the
-// scripts of the steps.
-func (f File) Entry(d Draft, pipeline string) Entry {
-	source, _ := sourcePin(f.Sources, d.Source)
-	needs := d.pythonNeeds()
+// Assemble returns the entries of drafts. pipeline is the digest of the scripts of the
+// steps. A name without a pin in f is an error.
+func Assemble(drafts []Draft, f File, pipeline string) (entries []Entry, err error) {
+	if m := f.Missing(drafts); !m.None() {
+		return nil, diag.Errorf(diag.Drift, "the lock of %s lacks %s", f.Recipe, m)
+	}
 	locked := func(img image.Image, need PythonPin) Image {
 		pin, _ := imagePin(f.Images, img)
 		python, _ := pythonPin(f.Python, need)
 		return Image{Pin: pin, Setup: img.Setup, Env: img.Env, Python: img.Python, CPython: img.CPython, Site: img.Site, Wheels: python.Files, Provides: img.Provides}
 	}
-	e := Entry{
-		Schema: EntrySchema, Pipeline: pipeline,
-		Recipe: d.Cell.Recipe.Name, ID: d.Cell.ID, Axes: d.Cell.Axes, Facts: d.Vars,
-		Source: source, Homepage: d.Cell.Recipe.Homepage, License: d.Settings.License, Patches: d.Chosen(),
-		Image:   locked(d.Image, needs[0]),
-		Runtime: locked(d.Runtime, needs[1]),
-		Env:     d.Settings.Env, Script: d.Cell.Recipe.Build, Epoch: cmp.Or(d.Epoch, source.Epoch),
-		Profile: d.Settings.Profile, Vendored: d.Settings.Vendored, Expect: d.Settings.Expect,
-		Advisories: d.Settings.Advisories,
+	for _, d := range drafts {
+		source, _ := sourcePin(f.Sources, d.Source)
+		needs := d.pythonNeeds()
+		e := Entry{
+			Schema: EntrySchema, Pipeline: pipeline,
+			Recipe: d.Cell.Recipe.Name, ID: d.Cell.ID, Axes: d.Cell.Axes, Facts: d.Vars,
+			Source: source, Homepage: d.Cell.Recipe.Homepage, License: d.Settings.License, Patches: d.Chosen(),
+			Image:   locked(d.Image, needs[0]),
+			Runtime: locked(d.Runtime, needs[1]),
+			Env:     d.Settings.Env, Script: d.Cell.Recipe.Build, Epoch: cmp.Or(d.Epoch, source.Epoch),
+			Profile: d.Settings.Profile, Vendored: d.Settings.Vendored, Expect: d.Settings.Expect,
+			Advisories: d.Settings.Advisories,
+		}
+		if d.Tests.Kind != "" {
+			e.Tests, _ = sourcePin(f.Sources, d.Tests)
+		}
+		if len(needs) > 2 {
+			pin, _ := pythonPin(f.Python, needs[2])
+			e.TestWheels = pin.Files
+		}
+		entries = append(entries, e)
 	}
-	if d.Tests.Kind != "" {
-		e.Tests, _ = sourcePin(f.Sources, d.Tests)
-	}
-	if len(needs) > 2 {
-		pin, _ := pythonPin(f.Python, needs[2])
-		e.TestWheels = pin.Files
-	}
-	return e
+	return entries, nil
 }

@@ -60,11 +60,20 @@ type Filter map[string]string
 // Everything returns the filter that selects the whole matrix of a recipe. Options have
 // their first value.
 func Everything(r *recipe.Recipe) Filter {
-	all := Filter{}
+	all := WithOptions(r)
 	for _, axis := range r.Axes {
 		if axis.Option {
-			continue
+			delete(all, axis.Name)
 		}
+	}
+	return all
+}
+
+// WithOptions returns the filter that selects every value of every axis of a recipe, those of
+// options too.
+func WithOptions(r *recipe.Recipe) Filter {
+	all := Filter{}
+	for _, axis := range r.Axes {
 		all[axis.Name] = version.Every(axis.Values)
 	}
 	return all
@@ -195,7 +204,8 @@ func (s *search) enumerate(i int) {
 	if s.steps > maxSteps {
 		return
 	}
-	if s.broken = s.violated(); s.broken != nil {
+	s.steps++
+	if s.broken = firstBroken(s.recipe.Compatible, s.point); s.broken != nil {
 		s.exclude()
 		return
 	}
@@ -218,7 +228,8 @@ func (s *search) complete(i int) bool {
 	if s.steps > maxSteps {
 		return true
 	}
-	if broken := s.violated(); broken != nil {
+	s.steps++
+	if broken := firstBroken(s.recipe.Compatible, s.point); broken != nil {
 		if s.broken == nil || related(broken, s.named, s.open) > max(1, related(s.broken, s.named, s.open)) {
 			s.broken = broken
 		}
@@ -257,13 +268,6 @@ func related(r *recipe.Rule, named, open []recipe.Axis) int {
 	return n
 }
 
-// violated counts a step and returns the first rule broken by the known values of the
-// point.
-func (s *search) violated() *recipe.Rule {
-	s.steps++
-	return firstBroken(s.recipe.Compatible, s.point)
-}
-
 // firstBroken returns the first rule broken by the known values of a point, or nil.
 func firstBroken(rules []recipe.Rule, point map[string]string) *recipe.Rule {
 	i := slices.IndexFunc(rules, func(r recipe.Rule) bool { return breaks(point, r) })
@@ -293,11 +297,29 @@ func possible(c recipe.Condition, point map[string]string) bool {
 	return true
 }
 
+// add adds the cell at the point. Its names are the axes, the spellings of their values in
+// file names, and the vars of the recipe. An error is the same for all cells: they differ
+// in values, not in names.
 func (s *search) add() {
-	names, err := derive(s.recipe, s.point)
-	if err != nil {
-		s.err = err // equal for all cells: they differ in values, not in names
-		return
+	names := maps.Clone(s.point)
+	if python, ok := s.point["python"]; ok {
+		names["cp"] = "cp" + strings.ReplaceAll(python, ".", "")
+	}
+	vars := []map[string]string{s.recipe.Vars}
+	for _, v := range s.recipe.Variants {
+		if len(v.Vars) > 0 && v.When.Holds(s.point) {
+			vars = append(vars, v.Vars)
+		}
+	}
+	for _, of := range vars {
+		for name, text := range of {
+			value, err := subst.Expand(text, names) // validation of the recipe allows only axes
+			if err != nil {
+				s.err = err
+				return
+			}
+			names[name] = value
+		}
 	}
 	id, err := subst.Expand(s.recipe.ID, names)
 	if err == nil && !plain.MatchString(id) {
@@ -317,31 +339,6 @@ func (s *search) add() {
 
 // plain matches an id that is valid as the name of a folder.
 var plain = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+-]*$`)
-
-// derive returns the axes, the spellings of their values in file names, and the vars of
-// the recipe.
-func derive(r *recipe.Recipe, axes map[string]string) (map[string]string, error) {
-	all := maps.Clone(axes)
-	if python, ok := axes["python"]; ok {
-		all["cp"] = "cp" + strings.ReplaceAll(python, ".", "")
-	}
-	vars := []map[string]string{r.Vars}
-	for _, v := range r.Variants {
-		if len(v.Vars) > 0 && v.When.Holds(axes) {
-			vars = append(vars, v.Vars)
-		}
-	}
-	for _, of := range vars {
-		for name, text := range of {
-			value, err := subst.Expand(text, all) // validation of the recipe allows only axes
-			if err != nil {
-				return nil, err
-			}
-			all[name] = value
-		}
-	}
-	return all, nil
-}
 
 // twins returns an error if sorted cells share an id. They would share a directory, and
 // the wheel of one would be taken for the wheel of the other.

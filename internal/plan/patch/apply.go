@@ -67,7 +67,20 @@ func Apply(ctx context.Context, t Tree, p Patch, facts map[string]string) (Resul
 	w := &work{tree: t, facts: facts, texts: map[string][]byte{}, was: map[string][]byte{}, result: Result{Patch: p.Name, State: Applied}}
 	var errs []error
 	for _, e := range p.Edits {
-		for _, err := range diag.Split(w.edit(ctx, e)) {
+		var err error
+		switch e.Kind {
+		case Symlink:
+			err = w.symlink(ctx, e)
+		case Replace:
+			err = w.replace(ctx, e)
+		case Append:
+			err = w.append(ctx, e)
+		case Diff:
+			err = w.diff(ctx, e)
+		default:
+			err = fmt.Errorf("unknown kind %q", e.Kind)
+		}
+		for _, err := range diag.Split(err) {
 			errs = append(errs, classed(err, e.At))
 		}
 	}
@@ -79,7 +92,17 @@ func Apply(ctx context.Context, t Tree, p Patch, facts map[string]string) (Resul
 	if err := errors.Join(errs...); err != nil {
 		return Result{}, err
 	}
-	return w.result, w.write(ctx)
+	for _, l := range w.links {
+		if err := t.Symlink(ctx, l[0], l[1]); err != nil {
+			return w.result, diag.Errorf(diag.Patch, "%s: %w", l[1], err).WithHint("check the facts of the image in images/")
+		}
+	}
+	for _, file := range w.order {
+		if err := t.WriteFile(ctx, file, w.texts[file]); err != nil {
+			return w.result, fmt.Errorf("writing %s: %w", file, err)
+		}
+	}
+	return w.result, nil
 }
 
 // classed gives an error a position, and the class Patch unless it is already a
@@ -101,20 +124,6 @@ type work struct {
 	order  []string
 	links  [][2]string // target, link
 	result Result
-}
-
-func (w *work) edit(ctx context.Context, e Edit) error {
-	switch e.Kind {
-	case Symlink:
-		return w.symlink(ctx, e)
-	case Replace:
-		return w.replace(ctx, e)
-	case Append:
-		return w.append(ctx, e)
-	case Diff:
-		return w.diff(ctx, e)
-	}
-	return fmt.Errorf("unknown kind %q", e.Kind)
 }
 
 func (w *work) done(kind Kind, file, format string, args ...any) {
@@ -366,19 +375,4 @@ func places(lines, want [][]byte, from int) []int {
 		}
 	}
 	return found
-}
-
-// write writes all changes to the tree.
-func (w *work) write(ctx context.Context) error {
-	for _, l := range w.links {
-		if err := w.tree.Symlink(ctx, l[0], l[1]); err != nil {
-			return diag.Errorf(diag.Patch, "%s: %w", l[1], err).WithHint("check the facts of the image in images/")
-		}
-	}
-	for _, file := range w.order {
-		if err := w.tree.WriteFile(ctx, file, w.texts[file]); err != nil {
-			return fmt.Errorf("writing %s: %w", file, err)
-		}
-	}
-	return nil
 }

@@ -254,21 +254,10 @@ type Choice struct {
 	Because string
 }
 
-// Select decides for every patch whether it applies. facts are the axes and image facts
-// of the cell. A condition on an unstated fact is an error. Otherwise the patch would
-// be left out silently.
-func Select(all []Patch, facts map[string]string) ([]Choice, error) {
-	choices := make([]Choice, len(all))
-	var errs []error
-	for i, p := range all {
-		var err error
-		choices[i], err = choose(p, facts)
-		errs = append(errs, err)
-	}
-	return choices, errors.Join(errs...)
-}
-
-func choose(p Patch, facts map[string]string) (Choice, error) {
+// Choose decides whether a patch applies. facts are the axes and image facts of the cell.
+// A condition on an unstated fact is an error. Otherwise the patch would be left out
+// silently.
+func Choose(p Patch, facts map[string]string) (Choice, error) {
 	if p.Merged != "" && version.Allows(p.Merged, facts["version"]) {
 		return Choice{p, false, AlreadyUpstream, fmt.Sprintf("merged upstream: version %s is %s", facts["version"], p.Merged)}, nil
 	}

@@ -311,7 +311,7 @@ func TestTwoPatchesOfOneName(t *testing.T) {
 	check.That(t, err != nil && err.Error() == `patches/d/3.yaml: another patch of d has the name "p"`, "got %v", err)
 }
 
-func TestSelect(t *testing.T) {
+func TestChoose(t *testing.T) {
 	p := patch.Patch{Name: "p", When: map[string]string{"gcc": ">=13", "rocm": ">=5.2"}, Merged: ">0.28.1"}
 	for name, c := range map[string]struct {
 		facts   map[string]string
@@ -322,15 +322,15 @@ func TestSelect(t *testing.T) {
 		"old gcc": {map[string]string{"gcc": "11.4", "rocm": "6.1", "version": "0.28.1"}, false, "gcc 11.4 is not >=13"},
 		"merged":  {map[string]string{"gcc": "14.2", "rocm": "6.1", "version": "0.29"}, false, "merged upstream"},
 	} {
-		got, err := patch.Select([]patch.Patch{p}, c.facts)
-		check.That(t, err == nil && got[0].Applies == c.applies && strings.Contains(got[0].Because, c.because),
+		got, err := patch.Choose(p, c.facts)
+		check.That(t, err == nil && got.Applies == c.applies && strings.Contains(got.Because, c.because),
 			"%s: got %+v, %v", name, got, err)
 	}
 	bare := patch.Patch{Name: "p", Merged: "0.29"}
-	if got, err := patch.Select([]patch.Patch{bare}, nil); err != nil || !got[0].Applies {
+	if got, err := patch.Choose(bare, nil); err != nil || !got.Applies {
 		t.Errorf("merged in a version, and none is stated: got %+v, %v", got, err)
 	}
-	_, err := patch.Select([]patch.Patch{p}, map[string]string{"rocm": "5.7", "version": "0.28.1"})
+	_, err := patch.Choose(p, map[string]string{"rocm": "5.7", "version": "0.28.1"})
 	check.Fails(t, err, `depends on "gcc"`, "a fact that nobody states")
 }
 

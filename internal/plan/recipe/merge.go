@@ -17,18 +17,12 @@ func (v Vendored) itemName() string  { return v.Path }
 func (w Waiver) itemName() string    { return w.Gate }
 func (a Advisory) itemName() string  { return a.ID }
 
-// merge returns the settings of both, and the first key for which they state different
-// values, or "". It changes neither, and the result shares maps and lists with them.
-func merge(s, t Settings) (Settings, string) {
-	var m merger
-	both := m.value("", reflect.ValueOf(s), reflect.ValueOf(t))
-	return both.Interface().(Settings), m.clash
-}
-
-type merger struct{ clash string }
+// A merger merges settings.
+type merger struct{ clash string } // the first key with two different values, or ""
 
 // value merges two values of one type: structs by their fields, maps by their keys, and
-// lists by appending. Other values are stated once, or twice with the same content.
+// lists by appending. Other values are stated once, or twice with the same content. It
+// changes neither, and the result shares maps and lists with them.
 func (m *merger) value(at string, a, b reflect.Value) reflect.Value {
 	switch {
 	case b.IsZero():

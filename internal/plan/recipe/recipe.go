@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -256,19 +257,19 @@ func (c Condition) Holds(axes map[string]string) bool {
 // of every variant whose condition holds. It fails if two of them state different
 // values for one setting. Change no list or map of them: the recipe shares it.
 func (r *Recipe) For(axes map[string]string) (Settings, error) {
-	merged := r.Settings
+	merged := reflect.ValueOf(r.Settings)
 	for i, v := range r.Variants {
 		if !v.When.Holds(axes) {
 			continue
 		}
-		both, clash := merge(merged, v.Settings)
-		if clash != "" {
-			return Settings{}, diag.At(r.index.At(fmt.Sprintf("variants[%d]", i)), "two settings for %s where %v", clash, v.When).
+		var m merger
+		merged = m.value("", merged, reflect.ValueOf(v.Settings))
+		if m.clash != "" {
+			return Settings{}, diag.At(r.index.At(fmt.Sprintf("variants[%d]", i)), "two settings for %s where %v", m.clash, v.When).
 				WithHint("a key has one value in a cell: remove it from the recipe, and set it in variants that together cover every cell")
 		}
-		merged = both
 	}
-	return merged, nil
+	return merged.Interface().(Settings), nil
 }
 
 // An Advisory is a published vulnerability of the source. A cell is affected unless it
