@@ -36,9 +36,9 @@ stale:
 # The command line's scripts alone take minutes on a busy machine. build and e2e use
 # -trimpath too, so Go compiles every package only once. go test vets nothing, because
 # check runs all of go vet. The test programs link in two thirds of the time without debug
-# information.
+# information. Many tests wait for ranks, so a package runs four at a time.
 unit:
-	$(GO) test -trimpath -vet=off -ldflags=-w -timeout 30m ./...
+	$(GO) test -trimpath -vet=off -ldflags=-w -parallel 4 -timeout 30m ./...
 	cd test/compare && python3 -m unittest -q comparison.test_comparison
 
 # Runs every fuzz target of the module in turn. -fuzzminimizetime is low because Go
