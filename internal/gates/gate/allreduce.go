@@ -82,17 +82,15 @@ var groupOfRanks, repeats, repeatedCount = 200, 20, 300009
 const mostGrowth = 12
 
 func checkAllreduce(ctx context.Context, s Subject) verdict.Verdict {
-	in := s.in(s.Box)
-	task, train := ringOf(s.Box, ranksOfAllreduce, s.Expect), in.trainsToo()
-	l := task.launch(s.Expect)
-	if train {
-		l = in.trainTask(s.Expect.Launcher, false).launch(s.Expect.Launcher, s.Expect.Import[0]) // with the same ring
+	in, gate := s.in(s.Box), "allreduce-2"
+	if in.trainsToo() {
+		gate = "train-step"
 	}
-	end, err := in.start(ctx, frameworks(s.Expect), nil, l)
+	ends, err := in.ends(ctx, gate)
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
 	}
-	return task.judge(end, train)
+	return ringAsked(ends[0]).judge(ends[0], in.trainsToo())
 }
 
 func checkLauncher(ctx context.Context, s Subject) verdict.Verdict {
@@ -113,6 +111,19 @@ func (r ring) launch(e recipe.Expect) launch {
 		l.Parts = append(l.Parts, part)
 	}
 	return l
+}
+
+// ringAsked returns the task of collectives that ranks were given.
+func ringAsked(end ranksEnd) (r ring) {
+	for _, part := range end.launch.Parts {
+		switch part := part.(type) {
+		case ringPart:
+			r = append(r, part)
+		case trainPart:
+			r = append(r, *part.Collectives)
+		}
+	}
+	return r
 }
 
 // trainsToo reports whether the ranks of the gate train-step report the collectives too.

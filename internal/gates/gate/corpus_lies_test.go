@@ -227,9 +227,10 @@ func badLies() []bad {
 			s.replace("built-flags", `"gloo": "false"`, `"gloo": "true"`)
 		}, "check-build", "[X] of gloo is a claim that the extension's bytes deny", "was not compiled in", "built-flags"),
 		refused("a second answer of another process", horovodROCm, func(s *specimen) {
-			s.box.answers["ranks.py of allreduce-2"] = Result{Output: `{"nonce": "", "ends": []}` + "\n"}
-			s.box.answers["ranks.py of train-step"] = s.box.answers["ranks.py of allreduce-2"]
-		}, "allreduce-2", "exit 0 and 0 answers", lookAgain, "train-step").unmeasured(),
+			for _, asked := range strings.Fields("framework import platform check-build built-flags rendezvous allreduce-2 train-step") {
+				s.box.answers["ranks.py of "+asked] = Result{Output: `{"nonce": "", "ends": []}` + "\n"}
+			}
+		}, "allreduce-2", "exit 0 and 0 answers", lookAgain, "import platform check-build built-flags rendezvous train-step").unmeasured(),
 	}
 }
 
@@ -246,11 +247,14 @@ class T(list):
     def numpy(self): return self
     def reshape(self, *shape): return self
     permute = reshape
+    def min(self): return min(self)
+    def max(self): return max(self)
     def __getitem__(self, at): return T(list.__getitem__(self, at)) if isinstance(at, slice) else list.__getitem__(self, at)
 def tensor(values, dtype=None):
     made = T(values)
     made.kind, made.half = "f" if dtype in (None, "half") else dtype, dtype == "half"
     return made
+def tile(t, times): return tensor(t * times[0])
 float16 = "half"
 float32 = uint8 = int8 = int16 = None
 float64 = int32 = int64 = "d"

@@ -227,7 +227,8 @@ func TestEveryControllerTrains(t *testing.T) {
 	box := &recorder{box: s.box}
 	subject.Box = box
 	v := trainStep.Check(t.Context(), subject)
-	check.That(t, v.Status == verdict.Pass && len(box.asked) == 2 && box.launch(t, 0).Launcher[0] == "mpirun" && box.launch(t, 1).Meet,
+	launches := box.launches(t, 0)
+	check.That(t, v.Status == verdict.Pass && len(box.asked) == 1 && len(launches) == 2 && launches[0].Launcher[0] == "mpirun" && launches[1].Meet,
 		"%+v, %+v", v, box.asked)
 	s.box.training = func(r *trainReport) { r.Error = "RuntimeError: no" }
 	subject.Box = s.box
@@ -245,11 +246,18 @@ func (r *recorder) Run(ctx context.Context, c Command) (Result, error) {
 	return r.box.Run(ctx, c)
 }
 
-// launch returns the only launch of a command that starts ranks.
-func (r *recorder) launch(t *testing.T, n int) launch {
+// launches returns the launches of a command that starts ranks.
+func (r *recorder) launches(t *testing.T, n int) []launch {
 	t.Helper()
 	var job rankJob
 	must.Succeed(t, json.Unmarshal([]byte(r.asked[n].Stdin), &job))
-	must.Hold(t, len(job.Launches) == 1, "%+v", job)
-	return job.Launches[0]
+	return job.Launches
+}
+
+// launch returns the only launch of a command.
+func (r *recorder) launch(t *testing.T, n int) launch {
+	t.Helper()
+	all := r.launches(t, n)
+	must.Hold(t, len(all) == 1, "%+v", all)
+	return all[0]
 }

@@ -45,7 +45,7 @@ var gpuTrainStep = Gate{
 		if v, lacks := lacksFramework(s.Device, s.Framework, 2); lacks {
 			return v
 		}
-		return s.in(s.Framework).train(ctx, nil, s.Device.Env, true)
+		return s.in(s.Framework).trainOnGPUs(ctx, s.Device.Env)
 	},
 }
 

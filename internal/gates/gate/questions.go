@@ -52,10 +52,24 @@ func frameworks(e recipe.Expect) (modules []string) {
 	return modules
 }
 
-// ends returns the ends of the questions of one gate. In a shared box one process loads
-// the frameworks for the questions of all gates.
+// ranks lists the launches of two ranks on the CPU, after those of [questions].
+func (b boxed) ranks() (all []launch) {
+	e := b.promised
+	if wantsCollectivesOfRanks(e) && !b.trainsToo() {
+		all = append(all, ringOf(b.box, ranksOfAllreduce, e).launch(e))
+	}
+	if wantsTraining(e) {
+		for _, controller := range controllers(e) {
+			all = append(all, b.trainTask(controller, false).launch(controller, e.Import[0]))
+		}
+	}
+	return all
+}
+
+// ends returns the ends of the questions and the ranks of one gate. In a shared box one
+// process loads the frameworks for those of all gates.
 func (b boxed) ends(ctx context.Context, gate string) (ends []ranksEnd, err error) {
-	all := questions(b.artifact, b.promised)
+	all := append(questions(b.artifact, b.promised), b.ranks()...)
 	name, load := "framework", frameworks(b.promised)
 	if _, shared := b.box.(*Shared); !shared || len(b.promised.Frameworks) == 0 {
 		name, load, all = gate, nil, slices.DeleteFunc(all, func(l launch) bool { return l.gate != gate })
@@ -80,17 +94,20 @@ func (b boxed) answers(ctx context.Context, gate string) (all []answer, err erro
 	return all, err
 }
 
-// eachController joins the verdicts on the promised controllers, that of the launcher
-// first. A failure counts more than a run that was not measured, and that more than a
-// pass.
-func eachController(e recipe.Expect, check func(controller string) verdict.Verdict) verdict.Verdict {
-	controllers := []string{e.Launcher}
+// controllers lists the promised controllers, that of the launcher first.
+func controllers(e recipe.Expect) []string {
 	if slices.Contains(listedBuild(e).Controllers, "Gloo") && e.Launcher != "gloo" {
-		controllers = append(controllers, "gloo")
+		return []string{e.Launcher, "gloo"}
 	}
+	return []string{e.Launcher}
+}
+
+// eachController joins the verdicts on the promised controllers. A failure counts more than
+// a run that was not measured, and that more than a pass.
+func eachController(e recipe.Expect, check func(controller string) verdict.Verdict) verdict.Verdict {
 	var problems, blind, seen []string
 	remedy := ""
-	for _, controller := range controllers {
+	for _, controller := range controllers(e) {
 		v := check(controller)
 		says := controller + ": " + v.Evidence
 		switch v.Status {

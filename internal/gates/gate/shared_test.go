@@ -58,7 +58,7 @@ func TestShared(t *testing.T) {
 	check.That(t, err != nil, "a command ran after an interrupt")
 }
 
-// One process loads the frameworks for the questions of all gates, whose imports are
+// One process loads the frameworks for the questions and the ranks of all gates: its imports are
 // counted. What one question does, even a crash, does not reach the others.
 func TestQuestionsShareTheFramework(t *testing.T) {
 	const framework = "import os\nwith open(os.environ['COUNT'], 'a') as f: f.write('x')\nGOOD\nclass version:\n    hip, cuda = None, '12.4'\n"
@@ -72,8 +72,8 @@ func TestQuestionsShareTheFramework(t *testing.T) {
 		"the extension does not load":     {"raise ImportError('undefined symbol: x')", "", 1, "import built-flags"},
 		"the extension crashes":           {"import os; os.abort()", "", 1, "import built-flags"},
 		"the extension ends the process":  {"import os; os._exit(7)", "", 1, "import built-flags"},
-		"the framework does not load":     {"GOOD", "raise ImportError('libtorch.so')", 5, "import platform built-flags"},
-		"the framework crashes":           {"GOOD", "import os; os.abort()", 5, "import platform built-flags"},
+		"the framework does not load":     {"GOOD", "raise ImportError('libtorch.so')", 7, "import platform built-flags"},
+		"the framework crashes":           {"GOOD", "import os; os.abort()", 7, "import platform built-flags"},
 		"the extension prints other JSON": {"GOOD\nprint('{\"answers\": [], \"nonce\": \"\"}')", "", 1, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

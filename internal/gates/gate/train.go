@@ -222,19 +222,24 @@ type groupedResult struct {
 }
 
 func checkTraining(ctx context.Context, s Subject) verdict.Verdict {
-	return s.in(s.Box).train(ctx, frameworks(s.Expect), nil, false)
+	ends, err := s.in(s.Box).ends(ctx, "train-step")
+	return eachController(s.Expect, func(controller string) verdict.Verdict {
+		i := slices.IndexFunc(ends, func(end ranksEnd) bool { return end.launch.controller == controller })
+		if i < 0 {
+			return verdict.Unmeasured("%v", err)
+		}
+		return judgeTraining(ends[i])
+	})
 }
 
-// train runs all cases with every controller, on GPUs or on the CPU.
-func (b boxed) train(ctx context.Context, load []string, env map[string]string, gpus bool) verdict.Verdict {
-	module := b.promised.Import[0]
+// trainOnGPUs runs all cases with every controller, each rank on a GPU of its own.
+func (b boxed) trainOnGPUs(ctx context.Context, env map[string]string) verdict.Verdict {
 	return eachController(b.promised, func(controller string) verdict.Verdict {
-		task := b.trainTask(controller, gpus)
-		end, err := b.start(ctx, load, env, task.launch(controller, module))
+		end, err := b.start(ctx, nil, env, b.trainTask(controller, true).launch(controller, b.promised.Import[0]))
 		if err != nil {
 			return verdict.Unmeasured("%v", err)
 		}
-		return judgeTraining(task, trainCases[module], end)
+		return judgeTraining(end)
 	})
 }
 
@@ -265,7 +270,8 @@ func (t trainTask) launch(controller, module string) launch {
 
 // judgeTraining requires every case from both ranks, once. A rank that ended early is a
 // failure, and the first missing case names the place.
-func judgeTraining(task trainTask, cases []string, end ranksEnd) verdict.Verdict {
+func judgeTraining(end ranksEnd) verdict.Verdict {
+	task, cases := trainTask{end.launch.Parts[0].(trainPart), end.launch.Parts[1].(trainPart)}, trainCases[end.launch.Program[1]]
 	faults, err := end.faults()
 	if err != nil {
 		return verdict.Unmeasured("%v", err)

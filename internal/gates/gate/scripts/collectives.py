@@ -95,7 +95,7 @@ def more(hvd, module, tensor, device, part):
     if part["calls"]:
         said["calls of float32"] = [many(hvd, tensor, device, i, part["values"][i % len(part["values"])]) for i in range(part["calls"])]
         said["together of float32"] = together(hvd, tensor, device, part["values"], part["together"])
-        said["Sum of a vast tensor"] = vast(hvd, tensor, device, float(part["small"][0]), part["vast"])
+        said["Sum of a vast tensor"] = vast(hvd, module, tensor, device, float(part["small"][0]), part["vast"])
         if hasattr(hvd, "barrier"):
             said["waits at a barrier"] = waits(hvd)
         said["growth"] = [growth(hvd, tensor, device, part["repeated"], part["repeats"])]
@@ -112,11 +112,11 @@ def more(hvd, module, tensor, device, part):
     return said
 
 
-def vast(hvd, tensor, device, value, count):
+def vast(hvd, module, tensor, device, value, count):
     """The least and the most of the sum of a tensor with this value in each element, as of an embedding."""
     with device:
-        summed = set(hvd.allreduce(tensor([value] * count), op=hvd.Sum, name="vast").numpy().tolist())
-    return [min(summed), max(summed)]
+        summed = hvd.allreduce(module.tile(tensor([value]), [count]), op=hvd.Sum, name="vast").numpy()
+    return [float(summed.min()), float(summed.max())]
 
 
 def wide(hvd, module, tensor, device, factor):

@@ -30,8 +30,8 @@ for each launch
               missing; null for a rank that did not start
     datagrams how many datagrams this network sent, or had no route for
     left      the programs of processes that ranks started and did not end
-    written   what changed in the file system since the launch before, other than temporary files and the work of
-              frameworks that begin; [] if not asked
+    written   what the launch changed in the file system, other than temporary files and the work of frameworks that
+              begin; [] if not asked
 
 Nothing of the artifact runs in this process. A program of a rank runs in a fork of
 forks.py that is a child of this process. It begins only when every rank is there.
@@ -145,6 +145,7 @@ class Launch:
 
     def run(self, forks, changes):
         before = witness.datagrams()
+        changes.since = witness.now()
         log, output = os.pipe()
         reader = threading.Thread(target=self.read_log, args=(log,), daemon=True)
         reader.start()
@@ -384,11 +385,11 @@ class Changes:
     TEMPORARY = {"/proc", "/sys", "/dev", "/tmp", "/var/tmp"}
 
     def __init__(self, directories):
-        self.directories, self.since = directories, witness.now()
+        self.directories, self.since = directories, 0
 
     def news(self, loaded):
-        """What changed since the last look, and since the frameworks were loaded."""
-        since, self.since = max(self.since, loaded), witness.now()
+        """What changed since a launch began, and since the frameworks were loaded."""
+        since = max(self.since, loaded)
         found, directories = [], list(self.directories)
         while directories and len(found) < self.MOST:
             try:

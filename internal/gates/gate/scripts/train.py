@@ -3,6 +3,7 @@
 The part of a rank holds its own data and what to try. What is right is not known here.
 """
 import collections
+import functools
 import gc
 import importlib
 import math
@@ -41,6 +42,8 @@ def tensorflow_cases():
     import numpy
     import tensorflow as tf
 
+    # AutoGraph would convert the source of Horovod and of the steps first, for seconds.
+    tf.function = functools.partial(tf.function, autograph=False)
     gpus = tf.config.list_physical_devices("GPU")
     tf.config.set_visible_devices(gpus[hvd.local_rank()] if task["gpus"] else [], "GPU")
     where = "/GPU:0" if task["gpus"] else "/cpu:0"
@@ -134,17 +137,13 @@ def tensorflow_cases():
         note(out[0])
         return flat(tf.convert_to_tensor(t).numpy() for t in out)
 
-    def graph(step):
-        """The graph of a step. AutoGraph would convert the source of Horovod and Keras first, for seconds."""
-        return tf.function(step, autograph=False)
-
     cases = collections.OrderedDict()
     cases["grouped-allreduce"] = grouped
     cases["sparse-in-a-group"] = sparse
     cases["tape"] = lambda: taped(lambda step: step)
-    cases["tape-graph"] = lambda: taped(graph)
-    cases["tape-groups"] = lambda: taped(graph, groups=1)
-    cases["tape-alone"] = lambda: taped(graph, process_set=alone[rank])
+    cases["tape-graph"] = lambda: taped(tf.function)
+    cases["tape-groups"] = lambda: taped(tf.function, groups=1)
+    cases["tape-alone"] = lambda: taped(tf.function, process_set=alone[rank])
     cases["optimizer"] = lambda: fitted()
     cases["optimizer-groups"] = lambda: fitted(groups=2)
     cases["optimizer-accumulates"] = lambda: fitted(2, backward_passes_per_step=2, average_aggregated_gradients=True)
