@@ -2,6 +2,7 @@ package gate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -116,6 +117,13 @@ func TestRemedyOfAVerdict(t *testing.T) {
 		check.That(t, strings.Contains(v.Remedy, c.want) && (v.Remedy == "") == (c.want == "") && v.Evidence == "seen" && v.Seconds >= 0,
 			"%s: %+v", name, v)
 	}
+}
+
+// A file without a promise never passes, and its words tell a damaged file from a good one.
+func TestFilesWithoutAPromise(t *testing.T) {
+	good, damaged := Unpromised(nil), Unpromised(errors.New("zip: not a valid zip file"))
+	check.That(t, good.Status != verdict.Pass && strings.Contains(good.Evidence, "has no promise") && strings.Contains(good.Remedy, "--entry"), "%+v", good)
+	check.That(t, damaged.Status != verdict.Pass && strings.Contains(damaged.Evidence, "zip: not a valid zip file") && strings.Contains(damaged.Remedy, "build it again"), "%+v", damaged)
 }
 
 func TestLastLine(t *testing.T) {

@@ -260,3 +260,54 @@ func TestGPUCases(t *testing.T) {
 		}
 	}
 }
+
+// The right results of three ranks, by rows. An element names its rank, row and column.
+func TestGPUResults(t *testing.T) {
+	const ranks = 3
+	row := func(rank, n int) []float64 {
+		first := float64(100*rank + 10*n)
+		return []float64{first + 1, first + 2, first + 3}
+	}
+	rows := func(of ...[2]int) (all []float64) {
+		for _, r := range of {
+			all = append(all, row(r[0], r[1])...)
+		}
+		return all
+	}
+	for name, c := range map[string]struct {
+		held  [ranks]int // rows
+		right [ranks][]float64
+	}{
+		"allgather": {[ranks]int{1, 2, 3}, [ranks][]float64{
+			0: rows([2]int{0, 0}, [2]int{1, 0}, [2]int{1, 1}, [2]int{2, 0}, [2]int{2, 1}, [2]int{2, 2}),
+			1: rows([2]int{0, 0}, [2]int{1, 0}, [2]int{1, 1}, [2]int{2, 0}, [2]int{2, 1}, [2]int{2, 2}),
+			2: rows([2]int{0, 0}, [2]int{1, 0}, [2]int{1, 1}, [2]int{2, 0}, [2]int{2, 1}, [2]int{2, 2}),
+		}},
+		"broadcast": {[ranks]int{1, 1, 1}, [ranks][]float64{rows([2]int{2, 0}), rows([2]int{2, 0}), rows([2]int{2, 0})}},
+		"alltoall": {[ranks]int{6, 6, 6}, [ranks][]float64{
+			0: rows([2]int{0, 0}, [2]int{1, 0}, [2]int{2, 0}),
+			1: rows([2]int{0, 1}, [2]int{0, 2}, [2]int{1, 1}, [2]int{1, 2}, [2]int{2, 1}, [2]int{2, 2}),
+			2: rows([2]int{0, 3}, [2]int{0, 4}, [2]int{0, 5}, [2]int{1, 3}, [2]int{1, 4}, [2]int{1, 5}, [2]int{2, 3}, [2]int{2, 4}, [2]int{2, 5}),
+		}},
+		"reducescatter Sum":     {[ranks]int{4, 4, 4}, [ranks][]float64{{303, 306, 309, 333, 336, 339}, {363, 366, 369}, {393, 396, 399}}},
+		"reducescatter Average": {[ranks]int{4, 4, 4}, [ranks][]float64{{101, 102, 103, 111, 112, 113}, {121, 122, 123}, {131, 132, 133}}},
+		"allreduce Min":         {[ranks]int{1, 1, 1}, [ranks][]float64{{1, 2, 3}, {1, 2, 3}, {1, 2, 3}}},
+		"allreduce Max":         {[ranks]int{1, 1, 1}, [ranks][]float64{{201, 202, 203}, {201, 202, 203}, {201, 202, 203}}},
+		"allreduce Product":     {[ranks]int{1, 1, 1}, [ranks][]float64{{1 * 101 * 201, 2 * 102 * 202, 3 * 103 * 203}, {1 * 101 * 201, 2 * 102 * 202, 3 * 103 * 203}, {1 * 101 * 201, 2 * 102 * 202, 3 * 103 * 203}}},
+	} {
+		op, reduce, _ := strings.Cut(name, " ")
+		try := gpuCase{gpuCall: gpuCall{Op: op, Reduce: reduce, Root: 2, Repeat: 5}}
+		for rank, n := range c.held {
+			var mine gpuTensor
+			for i := range n {
+				mine.Values = append(mine.Values, row(rank, i)...)
+			}
+			try.in = append(try.in, []gpuTensor{mine})
+		}
+		for rank, want := range c.right {
+			right := try.right(rank)
+			check.That(t, len(right) == 1 && slices.Equal(right[0].Values, want) && slices.Equal(right[0].Shape, []int{5 * len(want) / 3, 3}),
+				"%s, rank %d: %v, want %v", name, rank, right, want)
+		}
+	}
+}
