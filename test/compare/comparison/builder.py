@@ -45,7 +45,7 @@ class Builder:
     def run_cells(self, number: int, cells: list[str], *arguments: str) -> dict[str, Path]:
         w, out = self.place.workload, self.place.below(self.name) / "out"
         self.place.run(
-            str(self.place.builder), "run", w.recipe, *w.axes, f"--{w.axis}", ",".join(cells), "--recipes", str(self.site(number)),
+            str(self.place.builder), "run", w.recipe, *w.axes, f"--{w.axis}", ",".join(cells), "--recipes", str(self.site(number)), "--accept", w.recipe,
             "--out", str(out), "--jobs", str(self.place.jobs), *arguments, *self.arguments,
         )
         made = read_json(out / "run.json")["cells"]

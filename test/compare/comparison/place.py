@@ -35,8 +35,8 @@ class Place:
         self.logs = directory / "logs"
 
     def prepare(self) -> None:
-        """Makes the inputs of all peers: the tool, the root file system of the build step,
-        written by builder, and an archive of the patched source."""
+        """Makes the inputs of all peers: the tool, the root file system before the build step
+        of a first run, and an archive of the patched source."""
         self.logs.mkdir(parents=True, exist_ok=True)
         self.run("go", "build", "-trimpath", "-o", str(self.builder), "./cmd/builder", cwd=REPOSITORY)
         if self.source.exists():
@@ -44,8 +44,10 @@ class Place:
         w = self.workload
         root = self.rootfs.parent
         shutil.rmtree(root, ignore_errors=True)
-        site = ["--recipes", str(w.site)] if w.site else []
-        self.run(str(self.builder), "debug", "rootfs", w.recipe, *w.axes, f"--{w.axis}", w.cells[0], *site, "--locked", "--to", str(root))
+        site = ["--recipes", str(w.site), "--accept", w.recipe] if w.site else []
+        first = str(self.below("first"))
+        self.run(str(self.builder), "run", w.recipe, *w.axes, f"--{w.axis}", w.cells[0], *site, "--locked", "--out", first)
+        self.run(str(self.builder), "debug", "shell", w.recipe, "--out", first, "--to", str(root))
         with tarfile.open(self.source.with_suffix(".part"), "w") as archive:
             for entry in sorted((self.rootfs / "build/src").iterdir()):
                 archive.add(entry, entry.name)
