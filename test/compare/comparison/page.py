@@ -64,10 +64,9 @@ def section(r: dict, picture: str) -> str:
         for i, (name, seconds) in enumerate(s["seconds"].items()):
             scenario = s["name"] if i == 0 else ""
             lines.append(f"| {scenario} | {name} | {text(spread(seconds))} | {ratio(s, name, Bare.name)} |")
-    lines += ["", *behind(r)]
-    lines += ["", *same(r)]
-    lines += [""] + [f"Left out: {x['peer']}: {x['reason']}." for x in r["left-out"]]
-    return "\n".join(lines).rstrip() + "\n"
+    for words in (behind(r), same(r), [f"Left out: {x['peer']}: {x['reason']}." for x in r["left-out"]]):
+        lines += ["", *words] if words else []
+    return "\n".join(lines) + "\n"
 
 
 def same(r: dict) -> list[str]:
