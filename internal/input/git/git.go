@@ -236,6 +236,7 @@ func command(ctx context.Context, dir string, args ...string) *exec.Cmd {
 		fixed = append(fixed, "--git-dir", dir)
 	}
 	cmd := exec.CommandContext(ctx, "git", append(fixed, args...)...)
+	cmd.Dir = "/" // git would read the configuration of a repository around the working directory, which names programs
 	cmd.Env = append(os.Environ(), "GIT_TERMINAL_PROMPT=0", "LC_ALL=C", "GIT_OPTIONAL_LOCKS=0")
 	return cmd
 }

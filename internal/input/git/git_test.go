@@ -122,6 +122,18 @@ func TestResolveFaults(t *testing.T) {
 	}
 }
 
+// The configuration of a repository around the working directory names no program of ours.
+func TestResolveIgnoresTheCheckout(t *testing.T) {
+	dir, mark := t.TempDir(), filepath.Join(t.TempDir(), "mark")
+	for _, args := range [][]string{{"init", "--quiet"}, {"config", "core.sshCommand", "touch " + mark + "; false"}} {
+		must.Succeed(t, exec.Command("git", append([]string{"-C", dir}, args...)...).Run())
+	}
+	t.Chdir(dir)
+	_, err := Resolve(t.Context(), "ssh://localhost:1/a.git", "v1")
+	_, planted := os.Stat(mark)
+	check.That(t, err != nil && planted != nil, "%v; the checkout's program ran: %v", err, planted == nil)
+}
+
 func TestMakeRefuses(t *testing.T) {
 	repo := repository(t, map[string]string{"a": "1"})
 	for sha, code := range map[string]diag.Code{strings.Repeat("0", 40): diag.Fetch, "v1": diag.Usage, "": diag.Usage} {

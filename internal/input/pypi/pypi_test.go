@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -362,6 +363,20 @@ func TestEnviron(t *testing.T) {
 		check.That(t, env["UV_DEFAULT_INDEX"] == c.want && env["UV_CACHE_DIR"] == "/cache" && env["UV_PYTHON_DOWNLOADS"] == "never",
 			"%s: %q", c.name, env["UV_DEFAULT_INDEX"])
 	}
+}
+
+// A directory pip/ of the working directory is not taken for pip.
+func TestPipOfTheCheckout(t *testing.T) {
+	t.Chdir(t.TempDir())
+	must.Succeed(t, os.Mkdir("pip", 0o755), os.WriteFile("pip/__init__.py", nil, 0o644))
+	mark, err := filepath.Abs("mark")
+	must.Succeed(t, err)
+	must.Succeed(t, os.WriteFile("pip/__main__.py", []byte("open("+strconv.Quote(mark)+", 'w')"), 0o644))
+	if pip := FindPip(t.Context()); pip != nil {
+		_ = pipCommand(t.Context(), pip, "config", "list").Run()
+	}
+	_, err = os.Stat(mark)
+	check.That(t, os.IsNotExist(err), "the checkout's pip ran: %v", err)
 }
 
 func TestParsePipConfig(t *testing.T) {

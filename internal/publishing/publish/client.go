@@ -35,6 +35,7 @@ func install(ctx context.Context, indexURL string, b Bundle) (by []string, err e
 	}
 	args := slices.Concat([]string{"-m", "pip"}, pipArgs(b.name), []string{"--index-url", indexURL, "--target", target, "-r", requirements})
 	pip := exec.CommandContext(ctx, "python3", args...)
+	pip.Dir = scratch                                             // where no directory pip/ of a checkout passes for pip
 	pip.Env = append(os.Environ(), "PIP_CONFIG_FILE="+os.DevNull) // --isolated leaves out the other settings
 	pip.WaitDelay = 5 * time.Second
 	out, err := pip.CombinedOutput()
