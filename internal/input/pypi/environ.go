@@ -43,7 +43,7 @@ func (t Tool) environ(ctx context.Context) vars {
 		return env
 	}
 	if pip := FindPip(ctx); pip != nil {
-		out, _ := pipCommand(ctx, pip, "config", "list").Output() // without an answer it has no settings
+		out, _ := PipCommand(ctx, pip, "config", "list").Output() // without an answer it has no settings
 		for name, value := range parsePipConfig(string(out)) {
 			env.fill(uvOfPip[name], value)
 		}
@@ -139,16 +139,16 @@ func parsePipConfig(text string) map[string]string {
 // FindPip returns the command of a working pip, or nil.
 func FindPip(ctx context.Context) []string {
 	for _, pip := range [][]string{{"python3", "-m", "pip"}, {"pip3"}, {"pip"}} {
-		if pipCommand(ctx, pip, "--version").Run() == nil {
+		if PipCommand(ctx, pip, "--version").Run() == nil {
 			return pip
 		}
 	}
 	return nil
 }
 
-// pipCommand returns a command of pip that runs in the root directory: `python3 -m pip`
+// PipCommand returns a command of pip that runs in the root directory: `python3 -m pip`
 // would take a directory pip/ of the working directory, such as a checkout, for pip.
-func pipCommand(ctx context.Context, pip []string, args ...string) *exec.Cmd {
+func PipCommand(ctx context.Context, pip []string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, pip[0], slices.Concat(pip[1:], args)...)
 	cmd.Dir = "/"
 	return cmd

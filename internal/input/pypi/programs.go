@@ -213,7 +213,7 @@ func (in Programs) download(ctx context.Context, p Program, pin store.Blob, dir 
 	}
 	in.Note("fetching %s %s with pip", p.Name, p.Version)
 	project, _, _ := strings.Cut(pin.Name, "-")
-	cmd := pipCommand(ctx, pip, "download", "--no-deps", "--require-hashes", "--only-binary", ":all:", "--no-input", "--quiet",
+	cmd := PipCommand(ctx, pip, "download", "--no-deps", "--require-hashes", "--only-binary", ":all:", "--no-input", "--quiet",
 		"--disable-pip-version-check", "--dest", dir, "--requirement", "/dev/stdin")
 	cmd.Stdin = strings.NewReader(File{Project: project, Version: p.Version, SHA256: pin.SHA256}.Requirement())
 	if output, err := command(ctx, cmd); err != nil {

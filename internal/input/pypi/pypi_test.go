@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -367,15 +366,15 @@ func TestEnviron(t *testing.T) {
 
 // A directory pip/ of the working directory is not taken for pip.
 func TestPipOfTheCheckout(t *testing.T) {
-	t.Chdir(t.TempDir())
+	dir := t.TempDir()
+	t.Chdir(dir)
+	mark := filepath.Join(dir, "mark")
 	must.Succeed(t, os.Mkdir("pip", 0o755), os.WriteFile("pip/__init__.py", nil, 0o644))
-	mark, err := filepath.Abs("mark")
-	must.Succeed(t, err)
-	must.Succeed(t, os.WriteFile("pip/__main__.py", []byte("open("+strconv.Quote(mark)+", 'w')"), 0o644))
+	must.Succeed(t, os.WriteFile("pip/__main__.py", fmt.Appendf(nil, "open(%q, 'w')", mark), 0o644))
 	if pip := FindPip(t.Context()); pip != nil {
-		_ = pipCommand(t.Context(), pip, "config", "list").Run()
+		_ = PipCommand(t.Context(), pip, "config", "list").Run()
 	}
-	_, err = os.Stat(mark)
+	_, err := os.Stat(mark)
 	check.That(t, os.IsNotExist(err), "the checkout's pip ran: %v", err)
 }
 

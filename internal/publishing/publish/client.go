@@ -3,7 +3,6 @@ package publish
 import (
 	"context"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -12,6 +11,7 @@ import (
 
 	"builder/internal/base/diag"
 	"builder/internal/files/wheel"
+	"builder/internal/input/pypi"
 	"builder/internal/publishing/index"
 )
 
@@ -33,9 +33,8 @@ func install(ctx context.Context, indexURL string, b Bundle) (by []string, err e
 	if err := os.WriteFile(requirements, []byte(line+"\n"), 0o600); err != nil {
 		return nil, err
 	}
-	args := slices.Concat([]string{"-m", "pip"}, pipArgs(b.name), []string{"--index-url", indexURL, "--target", target, "-r", requirements})
-	pip := exec.CommandContext(ctx, "python3", args...)
-	pip.Dir = scratch                                             // where no directory pip/ of a checkout passes for pip
+	args := slices.Concat(pipArgs(b.name), []string{"--index-url", indexURL, "--target", target, "-r", requirements})
+	pip := pypi.PipCommand(ctx, []string{"python3", "-m", "pip"}, args...)
 	pip.Env = append(os.Environ(), "PIP_CONFIG_FILE="+os.DevNull) // --isolated leaves out the other settings
 	pip.WaitDelay = 5 * time.Second
 	out, err := pip.CombinedOutput()
