@@ -261,46 +261,36 @@ func TestGPUCases(t *testing.T) {
 	}
 }
 
-// The right results of three ranks, by rows. An element names its rank, row and column.
+// The right results of three ranks, by rows. Row n of rank r has the number 10r+n, and its
+// elements begin with the number.
 func TestGPUResults(t *testing.T) {
 	const ranks = 3
-	row := func(rank, n int) []float64 {
-		first := float64(100*rank + 10*n)
-		return []float64{first + 1, first + 2, first + 3}
-	}
-	rows := func(of ...[2]int) (all []float64) {
-		for _, r := range of {
-			all = append(all, row(r[0], r[1])...)
+	rows := func(numbers ...int) (all []float64) {
+		for _, n := range numbers {
+			all = append(all, float64(10*n+1), float64(10*n+2), float64(10*n+3))
 		}
 		return all
 	}
+	everywhere := func(values ...float64) [ranks][]float64 { return [ranks][]float64{values, values, values} }
 	for name, c := range map[string]struct {
 		held  [ranks]int // rows
 		right [ranks][]float64
 	}{
-		"allgather": {[ranks]int{1, 2, 3}, [ranks][]float64{
-			0: rows([2]int{0, 0}, [2]int{1, 0}, [2]int{1, 1}, [2]int{2, 0}, [2]int{2, 1}, [2]int{2, 2}),
-			1: rows([2]int{0, 0}, [2]int{1, 0}, [2]int{1, 1}, [2]int{2, 0}, [2]int{2, 1}, [2]int{2, 2}),
-			2: rows([2]int{0, 0}, [2]int{1, 0}, [2]int{1, 1}, [2]int{2, 0}, [2]int{2, 1}, [2]int{2, 2}),
-		}},
-		"broadcast": {[ranks]int{1, 1, 1}, [ranks][]float64{rows([2]int{2, 0}), rows([2]int{2, 0}), rows([2]int{2, 0})}},
-		"alltoall": {[ranks]int{6, 6, 6}, [ranks][]float64{
-			0: rows([2]int{0, 0}, [2]int{1, 0}, [2]int{2, 0}),
-			1: rows([2]int{0, 1}, [2]int{0, 2}, [2]int{1, 1}, [2]int{1, 2}, [2]int{2, 1}, [2]int{2, 2}),
-			2: rows([2]int{0, 3}, [2]int{0, 4}, [2]int{0, 5}, [2]int{1, 3}, [2]int{1, 4}, [2]int{1, 5}, [2]int{2, 3}, [2]int{2, 4}, [2]int{2, 5}),
-		}},
+		"allgather":             {[ranks]int{1, 2, 3}, everywhere(rows(0, 10, 11, 20, 21, 22)...)},
+		"broadcast":             {[ranks]int{1, 1, 1}, everywhere(rows(20)...)},
+		"alltoall":              {[ranks]int{6, 6, 6}, [ranks][]float64{rows(0, 10, 20), rows(1, 2, 11, 12, 21, 22), rows(3, 4, 5, 13, 14, 15, 23, 24, 25)}},
 		"reducescatter Sum":     {[ranks]int{4, 4, 4}, [ranks][]float64{{303, 306, 309, 333, 336, 339}, {363, 366, 369}, {393, 396, 399}}},
 		"reducescatter Average": {[ranks]int{4, 4, 4}, [ranks][]float64{{101, 102, 103, 111, 112, 113}, {121, 122, 123}, {131, 132, 133}}},
-		"allreduce Min":         {[ranks]int{1, 1, 1}, [ranks][]float64{{1, 2, 3}, {1, 2, 3}, {1, 2, 3}}},
-		"allreduce Max":         {[ranks]int{1, 1, 1}, [ranks][]float64{{201, 202, 203}, {201, 202, 203}, {201, 202, 203}}},
-		"allreduce Product":     {[ranks]int{1, 1, 1}, [ranks][]float64{{1 * 101 * 201, 2 * 102 * 202, 3 * 103 * 203}, {1 * 101 * 201, 2 * 102 * 202, 3 * 103 * 203}, {1 * 101 * 201, 2 * 102 * 202, 3 * 103 * 203}}},
+		"allreduce Min":         {[ranks]int{1, 1, 1}, everywhere(1, 2, 3)},
+		"allreduce Max":         {[ranks]int{1, 1, 1}, everywhere(201, 202, 203)},
+		"allreduce Product":     {[ranks]int{1, 1, 1}, everywhere(1*101*201, 2*102*202, 3*103*203)},
 	} {
 		op, reduce, _ := strings.Cut(name, " ")
 		try := gpuCase{gpuCall: gpuCall{Op: op, Reduce: reduce, Root: 2, Repeat: 5}}
 		for rank, n := range c.held {
 			var mine gpuTensor
 			for i := range n {
-				mine.Values = append(mine.Values, row(rank, i)...)
+				mine.Values = append(mine.Values, rows(10*rank+i)...)
 			}
 			try.in = append(try.in, []gpuTensor{mine})
 		}

@@ -144,8 +144,7 @@ class Launch:
         self.changed = threading.Condition()
 
     def run(self, forks, changes):
-        before = witness.datagrams()
-        changes.since = witness.now()
+        before, begun = witness.datagrams(), witness.now()
         log, output = os.pipe()
         reader = threading.Thread(target=self.read_log, args=(log,), daemon=True)
         reader.start()
@@ -161,7 +160,7 @@ class Launch:
         reader.join(2)
         sent = witness.datagrams() - before
         return {"exit": status, "log": self.log.text(), "ranks": [rank.report if rank else None for rank in self.ranks],
-                "datagrams": sent, "left": end_orphans(forks.process.pid), "written": changes.news(forks.loaded) if self.launch["clean"] else []}
+                "datagrams": sent, "left": end_orphans(forks.process.pid), "written": changes.since(max(begun, forks.loaded)) if self.launch["clean"] else []}
 
     def gather(self, output):
         """Start the launcher, and wait until every rank has connected. No program of a rank runs before."""
@@ -385,11 +384,10 @@ class Changes:
     TEMPORARY = {"/proc", "/sys", "/dev", "/tmp", "/var/tmp"}
 
     def __init__(self, directories):
-        self.directories, self.since = directories, 0
+        self.directories = directories
 
-    def news(self, loaded):
-        """What changed since a launch began, and since the frameworks were loaded."""
-        since = max(self.since, loaded)
+    def since(self, since):
+        """What changed since a time of the kernel."""
         found, directories = [], list(self.directories)
         while directories and len(found) < self.MOST:
             try:
