@@ -67,7 +67,7 @@ func provenRows(t *testing.T, recipeName string, name func(lock.Draft) string) (
 		}
 		of.pythons[d.Cell.Axes["python"]] = true
 		of.glibcs[d.Settings.Expect.Glibc] = true
-		of.standIn = of.standIn || holds(d.Cell.Axes, standIn)
+		of.standIn = of.standIn || standIn.Holds(d.Cell.Axes)
 		proof, built := done[d.Cell.ID]
 		if !built {
 			continue
@@ -85,21 +85,11 @@ func provenRows(t *testing.T, recipeName string, name func(lock.Draft) string) (
 
 // standInAxes returns the axes of the cell that the end-to-end tests build on a stand-in for
 // an image that cannot be had in every place.
-func standInAxes(t *testing.T) (axes map[string]string) {
+func standInAxes(t *testing.T) (axes recipe.Condition) {
 	t.Helper()
 	data := must.Get(os.ReadFile(filepath.Join(repositoryRoot, "test", "e2e", "testdata", "standin", "axes.json")))(t)
 	must.Succeed(t, json.Unmarshal(data, &axes))
 	return axes
-}
-
-// holds reports whether a cell has the values of some axes.
-func holds(axes, some map[string]string) bool {
-	for name, value := range some {
-		if axes[name] != value {
-			return false
-		}
-	}
-	return true
 }
 
 // standing returns the last columns of a row: when a cell was last built and gated, from

@@ -64,8 +64,8 @@ def section(r: dict, picture: str) -> str:
         for i, (name, seconds) in enumerate(s["seconds"].items()):
             scenario = s["name"] if i == 0 else ""
             lines.append(f"| {scenario} | {name} | {text(spread(seconds))} | {ratio(s, name, Bare.name)} |")
-    for words in (behind(r), same(r), [f"Left out: {x['peer']}: {x['reason']}." for x in r["left-out"]]):
-        lines += ["", *words] if words else []
+    for remarks in (behind(r), same(r), [f"Left out: {x['peer']}: {x['reason']}." for x in r["left-out"]]):
+        lines += ["", *remarks] if remarks else []
     return "\n".join(lines) + "\n"
 
 
