@@ -24,6 +24,9 @@ import (
 // refused cells. It ends with the page below dir, and with the next command if all cells
 // passed: an error has its own hint.
 func Run(out term.Printer, done report.Run, dir string) {
+	if len(done.Cells) == 0 {
+		return // no value was unproven, and no page was written
+	}
 	out.Table(report.Summary(done))
 	all := true
 	for _, c := range done.Cells {

@@ -64,7 +64,11 @@ func Run(ctx context.Context, s Setup, r RunRequest) (report.Run, error) {
 		return report.Run{}, err
 	}
 	if len(drafts) == 0 {
-		s.Keys.Note("no value of %s is unproven: the record has cells of today's inputs with each", r.Recipe.Name)
+		by := "the record has"
+		if s.Catalogue.Site != "" {
+			by = "the records of builder and of " + s.Catalogue.Site + " have"
+		}
+		s.Keys.Note("no value of %s is unproven: %s cells of today's inputs with each", r.Recipe.Name, by)
 		return report.Run{}, nil
 	}
 	w, err := home.Open(ctx, s.Keys, s.NoInstall)

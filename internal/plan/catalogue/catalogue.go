@@ -6,7 +6,6 @@ package catalogue
 import (
 	"errors"
 	"io/fs"
-	"maps"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -88,7 +87,10 @@ func readProven(site string) (proven.Cells, error) {
 		return nil, err
 	}
 	own, err := proven.Read(folder)
-	maps.Copy(cells, own)
+	for id, proof := range own {
+		proof.Site = true
+		cells[id] = proof
+	}
 	return cells, err
 }
 

@@ -51,6 +51,8 @@ type Proof struct {
 	// empty in a record that does not state it.
 	Tests string `json:"tests,omitempty"`
 	Day   string `json:"day"` // of the newest verdict, in UTC: 2026-11-22
+	// Site is set for a proof from the file of a site, for which builder does not vouch.
+	Site bool `json:"-"`
 }
 
 // Cells maps the ids of proven cells to their proofs.
@@ -65,6 +67,7 @@ type Standing struct {
 	Rebuilt bool   `json:"rebuilt,omitempty"` // a second build gave the same bytes
 	GPUs    bool   `json:"gpus,omitempty"`    // every gate on GPUs passed
 	Tests   string `json:"tests,omitempty"`   // level of upstream's tests that passed; "" is unknown
+	Site    bool   `json:"site,omitempty"`    // a site states it, and builder does not
 }
 
 // Standing returns the standing of the cell with this id. key is the key of its entry
@@ -74,7 +77,7 @@ func (cells Cells) Standing(id, key string) Standing {
 	if !ok {
 		return Standing{}
 	}
-	return Standing{Built: true, Current: p.Key == key, Day: p.Day, Gates: p.Gates, Rebuilt: p.Rebuilt, GPUs: p.GPUs, Tests: p.Tests}
+	return Standing{Built: true, Current: p.Key == key, Day: p.Day, Gates: p.Gates, Rebuilt: p.Rebuilt, GPUs: p.GPUs, Tests: p.Tests, Site: p.Site}
 }
 
 // testsSaid maps the levels of upstream's tests to the words of [Standing.String].
@@ -100,6 +103,9 @@ func (s Standing) String() string {
 		text += ", on GPUs"
 	} else {
 		text += ", no GPU"
+	}
+	if s.Site {
+		text += ", as the site states"
 	}
 	if !s.Current {
 		text += "; its inputs have changed since"

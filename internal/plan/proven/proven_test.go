@@ -16,12 +16,14 @@ func TestStanding(t *testing.T) {
 		"a": {Recipe: "r", Key: "k1", Gates: 13, Day: "2026-11-22"},
 		"b": {Recipe: "r", Key: "k2", Gates: 1, Rebuilt: true, GPUs: true, Day: "2026-11-23", Tests: "full"},
 		"d": {Recipe: "r", Key: "k1", Gates: 2, Day: "2026-11-23", Tests: "none"},
+		"e": {Recipe: "r", Key: "k1", Gates: 2, Day: "2026-11-24", Site: true},
 	}
 	for _, c := range []struct{ id, key, want string }{
 		{"a", "k1", "2026-11-22: 13 gates passed, not rebuilt, no GPU"},
 		{"a", "k2", "2026-11-22: 13 gates passed, not rebuilt, no GPU; its inputs have changed since"},
 		{"a", "", "2026-11-22: 13 gates passed, not rebuilt, no GPU; its inputs have changed since"},
 		{"b", "k2", "2026-11-23: 1 gates passed with upstream's tests (full), rebuilt to the same bytes, on GPUs"},
+		{"e", "k1", "2026-11-24: 2 gates passed, not rebuilt, no GPU, as the site states"},
 		{"d", "k1", "2026-11-23: 2 gates passed without upstream's tests, not rebuilt, no GPU"},
 		{"c", "k1", "never built"},
 	} {
