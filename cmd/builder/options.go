@@ -14,7 +14,6 @@ import (
 	"builder/internal/base/diag"
 	"builder/internal/gates/gate"
 	"builder/internal/plan/catalogue"
-	"builder/internal/plan/ci"
 	"builder/internal/plan/recipe"
 	versions "builder/internal/plan/version"
 	"builder/internal/publishing/publish"
@@ -177,8 +176,8 @@ func selected(c *cli.Context, cat catalogue.Catalogue) (of plan.Selection, err e
 		selectors = append(selectors, s.Name)
 	}
 	of, err = plan.Select(r, readValues(c, r.AxisNames()), readValues(c, selectors))
-	if of.Unproven = c.Bool("unproven"); of.Unproven {
-		of.Filter = ci.OpenAxes(r, of.Filter, true)
+	if c.Bool("unproven") {
+		of = of.Covering()
 	}
 	return of, err
 }

@@ -91,3 +91,15 @@ func TestBothVendorsAreAskedTheSame(t *testing.T) {
 		}
 	}
 }
+
+// The same request of another recipe opens the axes that --unproven opens.
+func TestTheRequestOfAnotherRecipe(t *testing.T) {
+	cat := must.Get(catalogue.Load("", catalogue.Names{Gates: gate.Promises()}))(t)
+	r := must.Get(recipe.Find(cat.Recipes, "nccl"))(t)
+	of := must.Get(Select(r, matrix.Filter{"cuda": "12.8"}, nil))(t)
+	for _, asked := range []Selection{of, of.Covering()} {
+		again := must.Get(asked.Under(r))(t)
+		check.Same(t, "filter", asked.Filter, again.Filter)
+		check.Same(t, "unproven", asked.Unproven, again.Unproven)
+	}
+}

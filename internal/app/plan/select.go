@@ -36,7 +36,18 @@ func (of Selection) Under(r *recipe.Recipe) (Selection, error) {
 	if of.asked == nil {
 		return Selection{Recipe: r, Filter: of.Filter}, nil
 	}
-	return Select(r, of.asked, of.given)
+	own, err := Select(r, of.asked, of.given)
+	if of.Unproven {
+		own = own.Covering()
+	}
+	return own, err
+}
+
+// Covering returns the selection of those cells only that hold what is unproven. An axis
+// that the user did not choose has all its values.
+func (of Selection) Covering() Selection {
+	of.Filter, of.Unproven = ci.OpenAxes(of.Recipe, of.Filter, true), true
+	return of
 }
 
 // Through is a selector with its value and the values of axes that it chose.
