@@ -48,9 +48,10 @@ func of(path, key string, open func(string) (*os.File, error)) (Artifact, error)
 	return Artifact{Name: filepath.Base(path), Path: path, SHA256: sum, Size: size, Key: key}, nil
 }
 
-// Put copies an artifact to a path, unless the same bytes are already there.
+// Put copies an artifact to a path, unless the same bytes are already there. It replaces a
+// symbolic link.
 func Put(a Artifact, to string) error {
-	if have, err := Of(to, ""); err == nil && have.SHA256 == a.SHA256 {
+	if have, err := Unlinked(to, ""); err == nil && have.SHA256 == a.SHA256 {
 		return nil
 	}
 	return Copy(a, to)

@@ -2,6 +2,7 @@ package artifact
 
 import (
 	"encoding/json"
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -25,6 +26,16 @@ func TestOfRefuses(t *testing.T) {
 		a, err := Of(path, "")
 		check.That(t, err != nil, "Of(%q) = %v, want an error", path, a)
 	}
+}
+
+// A link in the place of an artifact is replaced, even if the right bytes lie behind it:
+// its target belongs to somebody else.
+func TestPutReplacesALink(t *testing.T) {
+	a := must.Get(Of(must.File(t, "a.whl", "abc"), "key"))(t)
+	to := filepath.Join(t.TempDir(), "a.whl")
+	must.Succeed(t, os.Symlink(a.Path, to), Put(a, to))
+	info := must.Get(os.Lstat(to))(t)
+	check.That(t, info.Mode().IsRegular(), "%s is %v", to, info.Mode())
 }
 
 func TestJSONHoldsNoKey(t *testing.T) {
