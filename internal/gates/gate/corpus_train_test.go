@@ -219,6 +219,36 @@ func TestWrongTrainingIsFarOff(t *testing.T) {
 	}
 }
 
+// A step goes against the gradient of the loss, which this test measures by small changes
+// of each weight. The weights of a rank are compared with nothing else.
+func TestTrainingFollowsTheGradient(t *testing.T) {
+	loss := func(w []float64, b batch) (sum float64) {
+		for i, x := range b.X {
+			for j, y := range b.Y[i] {
+				off := w[6]*(x[0]*w[j]+x[1]*w[2+j]+w[4+j]) - y
+				sum += off * off
+			}
+		}
+		return sum / float64(2*len(b.X))
+	}
+	for range 20 {
+		task := newTrainTask("horovod.torch", random(nil, "training"))
+		task[0].Batches = task[0].Batches[:1]
+		start := slices.Concat(task[0].Start.Matrix, task[0].Start.Bias, task[0].Start.Scale)
+		want := slices.Clone(start)
+		for i := range want {
+			const step = 1e-5
+			more, less := slices.Clone(start), slices.Clone(start)
+			more[i] += step
+			less[i] -= step
+			b := task[0].Batches[0]
+			want[i] -= learningRate * (loss(more, b) - loss(less, b)) / (2 * step)
+		}
+		off := distance(task.trained(0), want)
+		check.That(t, off < trainTolerance/100, "a step is %g from the measured gradient", off)
+	}
+}
+
 // Every promised controller is checked, and the failure of one hides no other.
 func TestEveryControllerTrains(t *testing.T) {
 	s := horovodROCm()

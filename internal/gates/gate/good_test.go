@@ -298,3 +298,11 @@ func TestGoodArtifacts(t *testing.T) {
 		}
 	}
 }
+
+// A library that needs no symbol of glibc is described in one sentence.
+func TestEvidenceWithoutGlibc(t *testing.T) {
+	s := withoutLibc().subject(t)
+	v := glibcFloor.Check(t.Context(), s)
+	judged(t, v, verdict.Pass, "requires no versioned symbol of glibc")
+	check.That(t, strings.Count(v.Evidence, "requires") == 1, "%s", v.Evidence)
+}
