@@ -75,6 +75,24 @@ func (f folder) write(names []string) error {
 	return nil
 }
 
+// onlyListed returns an error if a wheel lies beside those of a run, because
+// `pip install DIR/*.whl` would take it too. It comes after the run: one that was killed
+// may have left a wheel before it was listed.
+func (f folder) onlyListed() error {
+	content, err := os.ReadDir(f.dir)
+	if err != nil {
+		return err
+	}
+	listed := f.made()
+	for _, file := range content {
+		if name := file.Name(); strings.HasSuffix(name, ".whl") && !slices.Contains(listed, name) {
+			return diag.Errorf(diag.Usage, "--out: %s holds %s, which no run wrote", f.dir, name).
+				WithHint("move it away and run again: the result is in the store")
+		}
+	}
+	return nil
+}
+
 func namesOf(artifacts []artifact.Artifact) (names []string) {
 	for _, a := range artifacts {
 		names = append(names, a.Name)

@@ -189,7 +189,10 @@ func (r Runner) runCell(ctx context.Context, e lock.Entry, done map[string]*Outc
 	}
 	o = Outcome{Entry: e}
 	begun := time.Now()
-	o.Result, o.Err = r.reuseOrBuild(ctx, e, done, folderOf(r.Out, e.ID))
+	in := folderOf(r.Out, e.ID)
+	if o.Result, o.Err = r.reuseOrBuild(ctx, e, done, in); o.Err == nil {
+		o.Err = in.onlyListed()
+	}
 	o.Took = time.Since(begun)
 	if o.Err != nil {
 		_, o.Skipped = errors.AsType[*inputError](o.Err)

@@ -273,6 +273,27 @@ func TestAListRemovesNothingElsewhere(t *testing.T) {
 	check.That(t, err == nil, "%v", err)
 }
 
+// A wheel that no run wrote does not pass beside one that did. A list that names it, as in
+// a checkout, has it removed.
+func TestAWheelOfOthersBesideAResult(t *testing.T) {
+	for name, listed := range map[string]bool{"planted-1.0-py3-none-any.whl": false, "listed-1.0-py3-none-any.whl": true} {
+		out := t.TempDir()
+		other := entry("good")
+		other.Script = "false"
+		must.Succeed(t, lock.WriteEntry(filepath.Join(out, "good"), other), os.WriteFile(filepath.Join(out, "good", name), nil, 0o644))
+		if listed {
+			listMade(t, out, "good", name)
+		}
+		got := runner(&fake{known: map[string]run.Result{"good": {Verdicts: passed}}}, out).Run(t.Context(), entries("good"))
+		_, gone := os.Stat(filepath.Join(out, "good", name))
+		if listed {
+			check.That(t, got[0].Err == nil && errors.Is(gone, os.ErrNotExist), "%v, %v", got[0].Err, gone)
+		} else {
+			check.Fails(t, got[0].Err, "holds planted-1.0-py3-none-any.whl, which no run wrote", name)
+		}
+	}
+}
+
 func TestForeign(t *testing.T) {
 	for name, c := range map[string]struct {
 		files []string
