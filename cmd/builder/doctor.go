@@ -39,11 +39,7 @@ func doctorCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Co
 			}
 			return examineHost(c, cat, plan.Selection{Filter: matrix.Filter{}}, out)
 		},
-		Subcommands: recipeCommands(cat, err, doctorFlags(), func(c *cli.Context) error {
-			of, err := selected(c, cat)
-			if err != nil {
-				return err
-			}
+		Subcommands: recipeCommands(cat, err, doctorFlags(), func(c *cli.Context, of plan.Selection) error {
 			return examineHost(c, cat, of, out)
 		}),
 	}

@@ -26,11 +26,7 @@ func lockCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Comm
 			}
 			return lockCatalogue(c, cat, out)
 		},
-		Subcommands: recipeCommands(cat, err, lockFlags(), func(c *cli.Context) error {
-			of, err := selected(c, cat)
-			if err != nil {
-				return err
-			}
+		Subcommands: recipeCommands(cat, err, lockFlags(), func(c *cli.Context, of plan.Selection) error {
 			in, err := readInvocation(c, cat, out)
 			r, err2 := readLock(c)
 			if err = errors.Join(err, err2); err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"builder/cmd/builder/show"
+	"builder/internal/app/plan"
 	"builder/internal/base/diag"
 	"builder/internal/plan/catalogue"
 	"builder/internal/plan/ci"
@@ -67,11 +68,7 @@ func matrixCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Co
 			}
 			return printMatrix(c, cat, cat.Recipes, nil, out)
 		},
-		Subcommands: recipeCommands(cat, err, matrixFlags(), func(c *cli.Context) error {
-			of, err := selected(c, cat)
-			if err != nil {
-				return err
-			}
+		Subcommands: recipeCommands(cat, err, matrixFlags(), func(c *cli.Context, of plan.Selection) error {
 			return printMatrix(c, cat, []*recipe.Recipe{of.Recipe}, of.Filter, out)
 		}),
 	}

@@ -141,11 +141,17 @@ func axisOf(f cli.Flag) (*axisValue, bool) {
 	return axis, ok
 }
 
-// recipeCommands returns a command for each recipe. Its action reads the chosen cells with
-// [selected].
-func recipeCommands(cat catalogue.Catalogue, err error, flags []cli.Flag, action cli.ActionFunc) []*cli.Command {
-	if err != nil {
-		action = func(*cli.Context) error { return err }
+// recipeCommands returns a command for each recipe. Its action gets the chosen cells.
+func recipeCommands(cat catalogue.Catalogue, err error, flags []cli.Flag, action func(*cli.Context, plan.Selection) error) []*cli.Command {
+	do := func(c *cli.Context) error {
+		if err != nil {
+			return err
+		}
+		of, err := selected(c, cat)
+		if err != nil {
+			return err
+		}
+		return action(c, of)
 	}
 	var commands []*cli.Command
 	for _, r := range cat.Recipes {
@@ -157,7 +163,7 @@ func recipeCommands(cat catalogue.Catalogue, err error, flags []cli.Flag, action
 				Usage: s.About + ": `RELEASE` of " + strings.Join(versions.Ascending(s.Names()), ", "),
 			})
 		}
-		commands = append(commands, &cli.Command{Name: r.Name, Usage: r.Summary, Action: action, Flags: slices.Concat(flags, own)})
+		commands = append(commands, &cli.Command{Name: r.Name, Usage: r.Summary, Action: do, Flags: slices.Concat(flags, own)})
 	}
 	return commands
 }

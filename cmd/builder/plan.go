@@ -15,11 +15,7 @@ func planCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Comm
 		Name: "plan", Usage: "explain a run without running it", ArgsUsage: "RECIPE [axes]",
 		Flags:  []cli.Flag{recipesFlag()},
 		Action: unknownRecipe(cat, err),
-		Subcommands: recipeCommands(cat, err, planFlags(), func(c *cli.Context) error {
-			of, err := selected(c, cat)
-			if err != nil {
-				return err
-			}
+		Subcommands: recipeCommands(cat, err, planFlags(), func(c *cli.Context, of plan.Selection) error {
 			in, err := readInvocation(c, cat, out)
 			if err != nil {
 				return err

@@ -25,11 +25,7 @@ func runCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Comma
 		Description: "DIR/<cell>/ holds the wheel, its verdicts and the logs of every step. The result of\nthe run is in DIR/run.json, as a page in DIR/report.html, and for CI servers in\nDIR/junit.xml. The exit code is 0 only if every cell passed every gate.\n\nThe flags of a recipe are its axes and the options of a run: see builder run RECIPE --help.",
 		Flags:       []cli.Flag{recipesFlag()},
 		Action:      unknownRecipe(cat, err),
-		Subcommands: recipeCommands(cat, err, append(selectionFlags(), runFlags()...), func(c *cli.Context) error {
-			of, err := selected(c, cat)
-			if err != nil {
-				return err
-			}
+		Subcommands: recipeCommands(cat, err, append(selectionFlags(), runFlags()...), func(c *cli.Context, of plan.Selection) error {
 			in, err := readInvocation(c, cat, out)
 			r, err2 := readRun(c, of)
 			if err := in.begin(c.Context, err, err2); err != nil {

@@ -5,6 +5,7 @@ import (
 
 	"builder/cmd/builder/show"
 	"builder/internal/app/host"
+	"builder/internal/app/plan"
 	"builder/internal/base/diag"
 	"builder/internal/plan/catalogue"
 	"builder/internal/view/term"
@@ -48,11 +49,7 @@ func exportCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Co
 		Description: "Fetches missing inputs into the store first. On the other machine, with the same\nbuilder, recipes and locks: `builder store import`, then\n`builder run RECIPE --offline --locked`.",
 		Flags:       []cli.Flag{recipesFlag()},
 		Action:      unknownRecipe(cat, err),
-		Subcommands: recipeCommands(cat, err, exportFlags(), func(c *cli.Context) error {
-			of, err := selected(c, cat)
-			if err != nil {
-				return err
-			}
+		Subcommands: recipeCommands(cat, err, exportFlags(), func(c *cli.Context, of plan.Selection) error {
 			in, err := readInvocation(c, cat, out)
 			if err != nil {
 				return err
