@@ -246,11 +246,11 @@ func (b boxed) trainOnGPUs(ctx context.Context, env map[string]string) verdict.V
 // trainTask returns the task for the ranks of a controller.
 func (b boxed) trainTask(controller string, gpus bool) trainTask {
 	task := newTrainTask(b.promised.Import[0], random(b.box, "training"))
-	collectives := !gpus && controller == b.promised.Launcher && b.trainsToo()
+	collectives := ringOf(b.box, ranksOfAllreduce, b.promised)
 	for rank := range task {
 		task[rank].GPUs = gpus
-		if collectives {
-			task[rank].Collectives = &ringOf(b.box, ranksOfAllreduce, b.promised)[rank]
+		if !gpus && controller == b.promised.Launcher && b.trainsToo() {
+			task[rank].Collectives = &collectives[rank]
 		}
 	}
 	return task
