@@ -141,7 +141,8 @@ func axisOf(f cli.Flag) (*axisValue, bool) {
 	return axis, ok
 }
 
-// recipeCommands returns a command for each recipe. Its action gets the chosen cells.
+// recipeCommands returns a command for each recipe. Its action gets the chosen cells. err,
+// that of loading the catalogue, is the error of each command.
 func recipeCommands(cat catalogue.Catalogue, err error, flags []cli.Flag, action func(*cli.Context, plan.Selection) error) []*cli.Command {
 	do := func(c *cli.Context) error {
 		if err != nil {

@@ -246,11 +246,12 @@ func (b boxed) trainOnGPUs(ctx context.Context, env map[string]string) verdict.V
 // trainTask returns the task for the ranks of a controller.
 func (b boxed) trainTask(controller string, gpus bool) trainTask {
 	task := newTrainTask(b.promised.Import[0], random(b.box, "training"))
-	collectives := ringOf(b.box, ranksOfAllreduce, b.promised)
 	for rank := range task {
 		task[rank].GPUs = gpus
-		if !gpus && controller == b.promised.Launcher && b.trainsToo() {
-			task[rank].Collectives = &collectives[rank]
+	}
+	if !gpus && controller == b.promised.Launcher && b.trainsToo() {
+		for rank, part := range ringOf(b.box, ranksOfAllreduce, b.promised) {
+			task[rank].Collectives = &part
 		}
 	}
 	return task
