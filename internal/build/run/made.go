@@ -86,7 +86,7 @@ func (f folder) onlyListed() error {
 	listed := f.made()
 	for _, file := range content {
 		if name := file.Name(); strings.HasSuffix(name, ".whl") && !slices.Contains(listed, name) {
-			return diag.Errorf(diag.Usage, "--out: %s holds %s, which no run wrote", f.dir, name).
+			return diag.Errorf(diag.Usage, "--out: %s holds %s, which is no wheel of this run", f.dir, name).
 				WithHint("move it away and run again: the result is in the store")
 		}
 	}

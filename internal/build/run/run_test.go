@@ -289,7 +289,7 @@ func TestAWheelOfOthersBesideAResult(t *testing.T) {
 		if listed {
 			check.That(t, got[0].Err == nil && errors.Is(gone, os.ErrNotExist), "%v, %v", got[0].Err, gone)
 		} else {
-			check.Fails(t, got[0].Err, "holds planted-1.0-py3-none-any.whl, which no run wrote", name)
+			check.Fails(t, got[0].Err, "holds planted-1.0-py3-none-any.whl, which is no wheel of this run", name)
 		}
 	}
 }
