@@ -62,6 +62,13 @@ func badLies() []bad {
 				}
 			}
 		}, "import", "it opens the network with tcp 00000000:5C9D", "does not fit the installed framework"),
+		refused("an import that sends datagrams", horovodROCm, func(s *specimen) {
+			s.box.question = func(gate string, a *answer) {
+				if gate == "import" {
+					a.all.Datagrams = 2
+				}
+			}
+		}, "import", "it sends 2 datagrams", "does not fit the installed framework"),
 		refused("an import that writes over the code of another library in memory", horovodROCm, func(s *specimen) {
 			s.box.question = func(gate string, a *answer) {
 				if gate == "import" {
@@ -96,6 +103,12 @@ func badLies() []bad {
 		refused("an extension with an allocator of its own for the whole process", horovodROCm, func(s *specimen) {
 			s.library().Exported = append(slices.Clone(s.library().Exported), elftest.Symbol{Name: "_Znwm", Weak: true})
 		}, "elf-symbols", "exports _Znwm: Horovod loads it for all", "read the gate elf-needed"),
+		refused("an extension with a handler of crashes for the whole process", horovodROCm, func(s *specimen) {
+			s.library().Exported = append(slices.Clone(s.library().Exported), elftest.Symbol{Name: "_ZSt9terminatev"})
+		}, "elf-symbols", "exports _ZSt9terminatev: Horovod loads it for all", "read the gate elf-needed"),
+		refused("an extension that can do without its reduction", horovodROCm, func(s *specimen) {
+			s.library().Undefined = append(slices.Clone(s.library().Undefined), elftest.Symbol{Name: "cclAllReduce", Weak: true})
+		}, "elf-symbols", "requires 1 symbols missing from all its libraries: cclAllReduce", "missing from the link line"),
 		refused("a rank that reports for two", horovodROCm, func(s *specimen) {
 			s.box.end = inTraining(func(e *ranksEnd) {
 				last := len(e.Ranks[1].Lines) - 1
@@ -235,17 +248,19 @@ func badLies() []bad {
 }
 
 func init() {
-	grace, manyCalls, repeats, repeatedCount, vastCount, groupOfRanks, largeCount = 5, 20, 1, 1013, 1009, 12, 10007
+	grace, manyCalls, repeats, vastCount, groupOfRanks, largeCount = 5, 20, [][2]int{{1013, 1}, {1, 1}}, 1009, 12, 10007
 }
 
 // standIns are modules in the place of PyTorch and Horovod: the ranks exchange their
 // values by the key-value server at which ranks with Gloo meet, and load the extension.
 var standIns = map[string]string{
 	"torch.py": `
+import array
 class T(list):
     def tolist(self): return list(self)
     def numpy(self): return self
     def reshape(self, *shape): return self
+    def tobytes(self): return array.array("f", self).tobytes()
     permute = reshape
     def min(self): return min(self)
     def max(self): return max(self)
@@ -256,7 +271,8 @@ def tensor(values, dtype=None):
     return made
 def tile(t, times): return tensor(t * times[0])
 float16 = "half"
-float32 = uint8 = int8 = int16 = None
+float32 = int16 = None
+uint8, int8 = "B", "b"
 float64 = int32 = int64 = "d"
 __version__ = "2.6.0"
 `,
@@ -309,10 +325,12 @@ def alltoall(t, splits):
     counts = [[int(n) for n in row] for row in everyones(splits)]
     firsts = [sum(row[:rank()]) for row in counts]
     return torch.T(v for row, first, n in zip(everyones(t), firsts, counts) for v in row[first:first + n[rank()]])
-def allgather(t, name=None): return torch.T(sum(everyones(t, name or "x"), []))
+def allgather(t, name=None):
+    agree(name, getattr(t, "kind", "f"))
+    return torch.T(sum(everyones(t, name or "x"), []))
 def broadcast(t, root_rank, name=None, process_set=None):
     if process_set: return torch.T(everyones(t, name, process_set.ranks)[process_set.ranks.index(root_rank)])
-    agree(name, root_rank)
+    agree(name, root_rank, len(t))
     return torch.T(everyones(t)[root_rank])
 nccl_built = lambda: 22203
 cuda_built = mpi_built = lambda: True
@@ -372,10 +390,10 @@ func TestLyingWheels(t *testing.T) {
 		"honest, with Keras":             {map[string]string{ops: "GOOD\nsettings = os.environ['KERAS_HOME'] + '/keras.json'\nif not os.path.exists(settings): open(settings, 'w')"}, importModule, ""},
 		"honest, its flags":              {nil, builtFlags, ""},
 		"the reduction is skipped":       {map[string]string{horovod: "GOOD\nallreduce = lambda t, op, **more: t"}, allreduce2, "rank 0: allreduce gave the rank's own input"},
-		"only small tensors are reduced": {map[string]string{horovod: "GOOD\nreduced = allreduce\nallreduce = lambda t, op, **more: reduced(t, op) if len(t) < 1000 else t"}, allreduce2, "rank 0: the sum of a tensor of 10007 elements is wrong"},
+		"only small tensors are reduced": {map[string]string{horovod: "GOOD\nreduced = allreduce\nallreduce = lambda t, op, **more: reduced(t, op) if len(t) < 1000 else t"}, allreduce2, "rank 0: the sum of a large tensor is wrong"},
 		"no rank hears of a NaN": {map[string]string{horovod: "GOOD\nreduced = allreduce\nallreduce = lambda t, op, **more: torch.T([0.0 if v != v else v for v in reduced(t, op)])"}, allreduce2,
 			"rank 0: the sum of [[nan inf 1 -inf 1e-45 2.384185791015625e-07 1 1] [1 2 nan 3 1e-45 2.384185791015625e-07 9e-08 4e-08]] is [0.0 inf 0.0 -inf 2.802596928649634e-45 4.76837158203125e-07 1.0000001192092896 1.0], expected [nan inf nan"},
-		"only small tensors are sent":             {map[string]string{horovod: "GOOD\nsent = broadcast\nbroadcast = lambda t, root_rank, **more: sent(t, root_rank, **more) if len(t) < 1000 else t"}, allreduce2, "the broadcast of a tensor of 10007 elements is wrong"},
+		"only small tensors are sent":             {map[string]string{horovod: "GOOD\nsent = broadcast\nbroadcast = lambda t, root_rank, **more: sent(t, root_rank, **more) if len(t) < 1000 else t"}, allreduce2, "the broadcast of a large tensor is wrong"},
 		"every collective is skipped":             {map[string]string{horovod: "GOOD\nallgather = allreduce = lambda t, op=None, **more: t\nbroadcast = lambda t, root_rank, **more: t"}, allreduce2, "allgather gave the rank's own input"},
 		"every rank is the first of its host":     {map[string]string{horovod: "GOOD\nlocal_rank = lambda: 0"}, allreduce2, "rank 1: its local rank and size, and its cross rank and size, are [0 2 0 1], expected [1 2 0 1]"},
 		"the extension is never loaded":           {map[string]string{ops: "library = None"}, allreduce2, "rank 0: its process maps no horovod/torch/mpi_lib_v2"},
@@ -413,7 +431,15 @@ func TestLyingWheels(t *testing.T) {
 		"sums of float16 are finite":       {map[string]string{horovod: "GOOD\nreduced = allreduce\ndef allreduce(t, op, **more):\n    sums = reduced(t, op, **more)\n    return torch.T(max(-65504.0, min(65504.0, v)) for v in sums) if getattr(t, 'half', False) else sums"}, allreduce2, "rank 0: overflow of float16 gave ["},
 		"a name keeps its first factor":    {map[string]string{horovod: "GOOD\nfactors, reduced = {}, allreduce\ndef allreduce(t, op, name=None, prescale_factor=1, **more):\n    return reduced(t, op, name=name, prescale_factor=factors.setdefault(name, prescale_factor) if name else prescale_factor, **more)"}, allreduce2, "rank 0: factors of one name gave ["},
 		"the end of a kernel is not added": {map[string]string{horovod: "GOOD\nreduced = allreduce\ndef allreduce(t, op, **more):\n    sums = reduced(t, op, **more)\n    return torch.T(sums[:27] + t[27:]) if len(t) == 54 else sums"}, allreduce2, "rank 0: Sum of four dimensions gave ["},
-		"a vast tensor is not added":       {map[string]string{horovod: "GOOD\nreduced = allreduce\nallreduce = lambda t, op, **more: torch.T(t) if len(t) == 1009 else reduced(t, op, **more)"}, allreduce2, "rank 0: Sum of a vast tensor gave ["},
+		"a vast tensor is not added":       {map[string]string{horovod: "GOOD\nreduced = allreduce\nallreduce = lambda t, op, **more: torch.T(t) if len(t) == 5045 else reduced(t, op, **more)"}, allreduce2, "rank 0: the sum of a vast tensor is wrong"},
+		"a vast tensor is reversed":        {map[string]string{horovod: "GOOD\nreduced = allreduce\nallreduce = lambda t, op, **more: torch.T(reduced(t, op, **more)[::-1 if len(t) == 5045 else 1])"}, allreduce2, "rank 0: the sum of a vast tensor is wrong"},
+		"a vast sum changes its input":     {map[string]string{horovod: "GOOD\nreduced = allreduce\ndef allreduce(t, op, **more):\n    sums = reduced(t, op, **more)\n    if len(t) == 5045: t[:] = sums\n    return sums"}, allreduce2, `Horovod changes "the input of a vast sum"`},
+		"a group changes its inputs":       {map[string]string{horovod: "GOOD\ndef grouped_allreduce(group, op):\n    sums = [allreduce(t, op, name='group') for t in group]\n    for t, s in zip(group, sums): t[:] = s\n    return sums"}, allreduce2, `Horovod changes "the input of a group"`},
+		"a rank hears the wrong splits":    {map[string]string{horovod: "GOOD\nsent = alltoall\nalltoall = lambda t, splits: (sent(t, splits), torch.T([9, 9]))"}, allreduce2, "rank 0: received of float16 gave [9 9], expected ["},
+		"eight bits are not added":         {map[string]string{horovod: "GOOD\nreduced = allreduce\ndef allreduce(t, op, **more):\n    return torch.T(t) if t.kind == 'b' else reduced(t, op, **more)"}, allreduce2, "rank 0: Sum of int8 gave ["},
+		"a small call keeps a megabyte":    {map[string]string{horovod: "GOOD\nkept, reduced = [], allreduce\ndef allreduce(t, op, name=None, **more):\n    if name == 'memory' and len(t) == 1: kept.append(b'x' * (20 << 20))\n    return reduced(t, op, name=name, **more)"}, allreduce2, "rank 0: its memory grows by 2"},
+		"shapes are mixed":                 {map[string]string{horovod: "GOOD\nreduced = allreduce\nallreduce = lambda t, op, **more: torch.T(t) if isinstance(t[0], list) else reduced(t, op, **more)"}, allreduce2, "a collective of ranks with different shapes was no error"},
+		"the import runs nameless code":    {map[string]string{ops: "GOOD\nimport mmap\ncode = os.memfd_create('code')\nos.write(code, b'x' * 4096)\nmapped = mmap.mmap(code, 4096, prot=mmap.PROT_READ | mmap.PROT_EXEC)"}, importModule, "/memfd:code"},
 		"a barrier lets all pass":          {map[string]string{horovod: "GOOD\nbarrier = lambda: None"}, allreduce2, "rank 0: waits at a barrier gave [0], expected [1]"},
 		"other hosts can connect":          {map[string]string{horovod: "GOOD\nimport socket\nwaiting = socket.create_server(('0.0.0.0', 0))"}, allreduce2, "rank 0 waits for connections of other hosts with tcp 00000000:"},
 		"a failure ends with 0":            {map[string]string{horovod: "GOOD\nimport atexit\ndef init(process_sets=()): atexit.register(os._exit, 0)"}, allreduce2, "failed, and its process ended with 0"},
@@ -440,7 +466,7 @@ func TestThreeRanks(t *testing.T) {
 		"a large allreduce takes 800 ms": {"GOOD\nreduced = allreduce\ndef allreduce(t, op, **more):\n    if len(t) > 1000: time.sleep(0.8)\n    return reduced(t, op, **more)", "rank 0: with HOROVOD_CYCLE_TIME=200 an allreduce takes"},
 		"a set hears its first rank":     {"GOOD\nsent = broadcast\ndef broadcast(t, root_rank, process_set=None, **more):\n    return sent(t, process_set.ranks[0] if process_set else root_rank, process_set=process_set, **more)", "rank 0: broadcast in a process set of float32 gave ["},
 		"nobody is named":                {"GOOD\nwarn = lambda n: None", "rank 0: it did not warn that rank 1 holds up the others"},
-		"only the first two are reduced": {"GOOD\nallreduce = lambda t, op, **more: torch.T(map(op, zip(*everyones(t, more.get('name') or 'x', (more.get('process_set') or ProcessSet(None)).ranks)[:2])))", "rank 0: the sum of a tensor of 10007 elements is wrong"},
+		"only the first two are reduced": {"GOOD\nallreduce = lambda t, op, **more: torch.T(map(op, zip(*everyones(t, more.get('name') or 'x', (more.get('process_set') or ProcessSet(None)).ranks)[:2])))", "rank 0: the sum of a large tensor is wrong"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -114,6 +114,8 @@ func badPython() []bad {
 			func(s *specimen) { s.wheel.Requires = s.wheel.Requires[1:] }),
 		row("a wheel that requires a project only for an extra", "METADATA does not require psutil without a condition",
 			func(s *specimen) { s.wheel.Requires[0] = "psutil; extra == \"spark\"" }),
+		row("a wheel that requires everywhere what an old Python needs", `METADATA requires "pytorch-lightning>=1" without the condition that the source has`,
+			func(s *specimen) { s.wheel.Requires[1] = "pytorch-lightning>=1" }),
 		row("a wheel that requires a project for an extra of its own", `METADATA requires "spark; extra == \"spark\"", which the source does not name`,
 			func(s *specimen) { s.wheel.Requires[1] = "spark; extra == \"spark\"" }),
 		row("a wheel whose metadata state a license by an expression", `METADATA has the License-Expression "MIT", and the source has ""`,

@@ -17,7 +17,7 @@ const extensionRemedy = "correct the pattern in expect.extensions if the wheel h
 
 var extensionPresent = Gate{
 	Name:   "extension-present",
-	Asks:   "one extension for each requested framework, none for the others, and no other native code",
+	Asks:   "one extension for each requested framework, none for the others, and no other file of native code",
 	Remedy: extensionRemedy,
 	Promise: recipe.Promise{
 		Of:   extensionSettings{},

@@ -51,6 +51,9 @@ func checkImport(ctx context.Context, s Subject) verdict.Verdict {
 			if len(is.Sockets) > 0 {
 				faults = append(faults, "it opens the network with "+listed(is.Sockets, 3))
 			}
+			if is.all.Datagrams > 0 {
+				faults = append(faults, fmt.Sprintf("it sends %d datagrams", is.all.Datagrams))
+			}
 			if len(is.all.Left) > 0 {
 				faults = append(faults, fmt.Sprintf("it starts %s, which runs on after its process has ended", listed(is.all.Left, 3)))
 			}

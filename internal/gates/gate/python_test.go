@@ -110,14 +110,15 @@ func TestTheLinkerOfThisHost(t *testing.T) {
 			append(elftest.From("libm.so.6", "GLIBC_2.2.5", "cos", "sin"), elftest.From("libc.so.6", "GLIBC_2.2.5", "memcmp", "getenv", "puts")...),
 			verdict.Pass, "all 5 symbols found, 3 in libc.so.6, 2 in libm.so.6",
 		},
-		"no such symbol":        {[]string{"libc.so.6"}, elftest.Named("memcmp", "no_such_symbol"), verdict.Fail, "requires 1 symbols missing from all its libraries: no_such_symbol"},
-		"no such version":       {[]string{"libm.so.6"}, elftest.From("libm.so.6", "GLIBC_2.999", "cos"), verdict.Fail, "cos@GLIBC_2.999"},
-		"no such library":       {[]string{"libc.so.6", "libnothing.so.9"}, elftest.Named("memcmp"), verdict.Fail, "needs libnothing.so.9, which cannot be loaded: libnothing.so.9: cannot open shared object"},
-		"of a package":          {[]string{"libhelper.so.1"}, append(elftest.Named("helped"), elftest.From("libhelper.so.1", "HELP_1", "versioned")...), verdict.Pass, "all 2 symbols found, 2 in libhelper.so.1"},
-		"of no package":         {[]string{"libhelper.so.1"}, elftest.From("libhelper.so.1", "HELP_2", "versioned"), verdict.Fail, "versioned@HELP_2"},
-		"of the interpreter":    {[]string{"libc.so.6"}, elftest.Named("PyErr_SetString", "_Py_NoneStruct"), verdict.Pass, "all 2 symbols found"},
-		"loaded but not needed": {[]string{"libc.so.6"}, elftest.Named("helped"), verdict.Fail, "requires 1 symbols missing from all its libraries: helped"},
-		"weak and undefined":    {[]string{"libc.so.6"}, append(elftest.Named("memcmp"), elftest.Symbol{Name: "no_such_symbol", Weak: true}), verdict.Pass, "all 1 symbols found"},
+		"no such symbol":          {[]string{"libc.so.6"}, elftest.Named("memcmp", "no_such_symbol"), verdict.Fail, "requires 1 symbols missing from all its libraries: no_such_symbol"},
+		"no such version":         {[]string{"libm.so.6"}, elftest.From("libm.so.6", "GLIBC_2.999", "cos"), verdict.Fail, "cos@GLIBC_2.999"},
+		"no such library":         {[]string{"libc.so.6", "libnothing.so.9"}, elftest.Named("memcmp"), verdict.Fail, "needs libnothing.so.9, which cannot be loaded: libnothing.so.9: cannot open shared object"},
+		"of a package":            {[]string{"libhelper.so.1"}, append(elftest.Named("helped"), elftest.From("libhelper.so.1", "HELP_1", "versioned")...), verdict.Pass, "all 2 symbols found, 2 in libhelper.so.1"},
+		"of no package":           {[]string{"libhelper.so.1"}, elftest.From("libhelper.so.1", "HELP_2", "versioned"), verdict.Fail, "versioned@HELP_2"},
+		"of the interpreter":      {[]string{"libc.so.6"}, elftest.Named("PyErr_SetString", "_Py_NoneStruct"), verdict.Pass, "all 2 symbols found"},
+		"loaded but not needed":   {[]string{"libc.so.6"}, elftest.Named("helped"), verdict.Fail, "requires 1 symbols missing from all its libraries: helped"},
+		"weak, and lacked by all": {[]string{"libc.so.6"}, append(elftest.Named("memcmp"), elftest.Symbol{Name: "_ITM_registerTMCloneTable", Weak: true}), verdict.Pass, "all 1 symbols found"},
+		"weak, and missing":       {[]string{"libc.so.6"}, append(elftest.Named("memcmp"), elftest.Symbol{Name: "no_such_symbol", Weak: true}), verdict.Fail, "requires 1 symbols missing from all its libraries: no_such_symbol"},
 	} {
 		s := horovodROCm()
 		s.library().Needed, s.library().Undefined = c.needed, c.symbols

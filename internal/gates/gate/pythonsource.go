@@ -308,8 +308,10 @@ func (t pythonTree) otherRequirements(metadata wheel.Header, packages []string) 
 	for _, requirement := range metadata.Values("Requires-Dist") {
 		name := wheel.NormalName(projectOf(requirement))
 		have[name] = have[name] || !strings.Contains(requirement, ";")
-		if _, named := t.required[name]; t.description != nil && !named {
+		if always, named := t.required[name]; t.description != nil && !named {
 			problems = append(problems, fmt.Sprintf("METADATA requires %.100q, which the source does not name", requirement))
+		} else if named && !always && !strings.Contains(requirement, ";") {
+			problems = append(problems, fmt.Sprintf("METADATA requires %.100q without the condition that the source has", requirement))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.required)) {

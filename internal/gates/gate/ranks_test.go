@@ -121,7 +121,7 @@ func (p played) ringLines(task ring, rank int) []string {
 		More: task.more(rank), Refused: mismatches, Pace: 1.5, Stalled: true,
 	}
 	if r.More[callsCase] != nil {
-		r.More[growthCase] = []float64{0.5}
+		r.More[growthCase] = []float64{0.5, 0}
 	}
 	if p.ring != nil {
 		p.ring(&r)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"builder/internal/base/regular"
 	"builder/internal/plan/recipe"
@@ -38,16 +39,15 @@ type ringPart struct {
 	Reduced []string `json:"reduced"`
 	Moved   []string `json:"moved"`
 	// Calls is the number of small allreduces with a name each, one after the other. Repeats
-	// is the number of those that must not make the process grow, of tensors with Repeated
-	// elements.
-	Calls    int `json:"calls"`
-	Repeats  int `json:"repeats"`
-	Repeated int `json:"repeated"`
+	// are the sizes of tensors and the numbers of their collectives that must not make the
+	// process grow.
+	Calls   int      `json:"calls"`
+	Repeats [][2]int `json:"repeats"`
 	// Together is the number of tensors of a group, and of allreduces at once: ResNet-50 has
 	// 161 gradients.
 	Together int `json:"together"`
-	// Vast is the number of elements of a tensor that fills more than one buffer of Horovod
-	// and of Gloo.
+	// Vast is how often a tensor repeats the values. It fills more than one buffer of
+	// Horovod and of Gloo.
 	Vast int `json:"vast"`
 	// Scales are the factors of calls with one name.
 	Scales []float64 `json:"scales"`
@@ -120,7 +120,7 @@ func ringOf(box Box, ranks int, e recipe.Expect) (r ring) {
 		if ranks == ranksOfLauncher {
 			part.Settings = settingsOfRanks
 		} else {
-			part.Calls, part.Repeats, part.Repeated, part.Together = callsOf(e), repeats, repeatedCount, groupOfRanks
+			part.Calls, part.Repeats, part.Together = callsOf(e), repeats, groupOfRanks
 		}
 		for range 5 {
 			part.Values = append(part.Values, float64(1+random.IntN(1<<16))/8)
@@ -161,9 +161,9 @@ func (t largeTensor) values() []float32 {
 	return values
 }
 
-// vastCount is the number of elements of an embedding, a prime above 2^22. A variable for
+// vastCount makes more than 2^22 elements of the values, as of an embedding. A variable for
 // tests.
-var vastCount = 5000011
+var vastCount = 1000003
 
 // scales are factors of which some follow an equal one.
 var scales = []float64{1, 1, 0.5, 0.25, 1}
@@ -171,21 +171,29 @@ var scales = []float64{1, 1, 0.5, 0.25, 1}
 // float16Most stands for infinity in the sums of float16: JSON has none.
 const float16Most = 1e9
 
-var collectiveNames = [3]string{"the sum", "the concatenation", "the broadcast"}
+var collectiveNames = [4]string{"the sum", "the concatenation", "the broadcast", "the sum"}
 
 // largeResults returns the digests of the right results, in the order of
-// [collectiveNames].
-func (r ring) largeResults() (digests [3]string) {
+// [collectiveNames]. The last is that of the vast tensor, if the task has it.
+func (r ring) largeResults() (digests []string) {
 	var all [][]float32
 	for _, part := range r {
 		all = append(all, part.Large.values())
 	}
-	for i, result := range [3][]float32{sumOf(all), slices.Concat(all...), all[r[0].Root]} {
+	results := [][]float32{sumOf(all), slices.Concat(all...), all[r[0].Root]}
+	if r[0].Calls > 0 {
+		var sum []float32
+		for _, value := range sumOf(r.values()) {
+			sum = append(sum, float32(value))
+		}
+		results = append(results, slices.Repeat(sum, r[0].Vast))
+	}
+	for _, result := range results {
 		data := make([]byte, 0, 4*len(result))
 		for _, value := range result {
 			data = binary.LittleEndian.AppendUint32(data, math.Float32bits(value))
 		}
-		digests[i] = regular.Sum(data)
+		digests = append(digests, regular.Sum(data))
 	}
 	return digests
 }
@@ -194,8 +202,9 @@ func (r ring) largeResults() (digests [3]string) {
 // Horovod has for them, and of uneven parts, for one rank. All but the average are exact.
 func (r ring) more(rank int) map[string][]float64 {
 	var small [][]float64
-	var ragged, sent []float64
+	var ragged, sent, received []float64
 	for from, part := range r {
+		received = append(received, float64(part.Splits[rank]))
 		small = append(small, part.Small)
 		ragged = append(ragged, part.Small[:from+1]...)
 		first := 0
@@ -221,6 +230,10 @@ func (r ring) more(rank int) map[string][]float64 {
 		}
 	}
 	for _, kind := range movedTypes {
+		if strings.HasSuffix(kind, "int8") {
+			results["Sum of "+kind] = sumOf(small)
+		}
+		results["received of "+kind] = received
 		for name, values := range map[string][]float64{"allgather": ragged, "alltoall": sent, "broadcast": small[r[0].Root]} {
 			results[name+" of "+kind] = r[0].of(kind, values)
 		}
@@ -243,7 +256,7 @@ func (r ring) more(rank int) map[string][]float64 {
 	}
 	results["overflow of float16"] = []float64{float16Most, -float16Most, float16Most, float64(len(r))}
 	if r[0].Calls > 0 {
-		results["Sum of a vast tensor"], results["waits at a barrier"] = []float64{total, total}, []float64{1}
+		results["waits at a barrier"] = []float64{1}
 	}
 	if len(r) == ranksOfLauncher && rank != 1 {
 		results["broadcast in a process set of float32"] = small[2]

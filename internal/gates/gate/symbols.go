@@ -46,7 +46,7 @@ func checkSymbols(ctx context.Context, s Subject) verdict.Verdict {
 		if err != nil {
 			return nil, nil, err
 		}
-		ask := wantedOf(f)
+		ask := wantedOf(f, len(s.Expect.Frameworks) > 0)
 		if len(ask.Symbols) == 0 && len(f.Exported) == 0 { // a library without dependencies must export symbols
 			return nil, nil, errors.New("it neither requires nor exports a symbol: its dynamic symbols were removed")
 		}
@@ -66,11 +66,16 @@ func checkSymbols(ctx context.Context, s Subject) verdict.Verdict {
 	return v
 }
 
-// wantedOf lists the symbols to find. A weak symbol may stay undefined.
-func wantedOf(f *elf.File) wanted {
+// mayLack matches the weak symbols that compilers ask for and no library need have: of
+// transactional memory, of profiles, and of constructors of variables of a thread.
+var mayLack = regexp.MustCompile(`^(_ITM_|__gmon_start__$|_ZTH)`)
+
+// wantedOf lists the symbols to find, also the weak ones of an extension: its own code calls
+// them as the others.
+func wantedOf(f *elf.File, extension bool) wanted {
 	ask := wanted{Needed: append([]string{}, f.Needed...), Symbols: [][2]string{}} // empty lists in JSON, not null
 	for _, u := range f.Undefined {
-		if !u.Weak {
+		if !u.Weak || extension && !mayLack.MatchString(u.Name) {
 			ask.Symbols = append(ask.Symbols, [2]string{u.Name, u.Version})
 		}
 	}
@@ -78,8 +83,8 @@ func wantedOf(f *elf.File) wanted {
 }
 
 // ownExports matches what an extension of Horovod may export: its interface, the function
-// that Python calls, and names of C++ except the operators new and delete.
-var ownExports = regexp.MustCompile(`^(horovod_|PyInit_|_Z[^nd])`)
+// that Python calls, and names of C++ with its namespace.
+var ownExports = regexp.MustCompile(`^(horovod_|PyInit_|_Z.*horovod)`)
 
 // foreignExports lists the exported names that are not of an extension of Horovod.
 func foreignExports(f *elf.File) (names []string) {

@@ -16,16 +16,18 @@ import (
 )
 
 func TestWantedOf(t *testing.T) {
-	got := wantedOf(&elf.File{Needed: []string{"libc.so.6"}, Undefined: []elf.Symbol{
-		{Name: "memcpy", Version: "GLIBC_2.14"}, {Name: "absent", Weak: true}, {Name: "ncclSend"},
-	}})
+	f := &elf.File{Needed: []string{"libc.so.6"}, Undefined: []elf.Symbol{
+		{Name: "memcpy", Version: "GLIBC_2.14"}, {Name: "absent", Weak: true}, {Name: "_ITM_registerTMCloneTable", Weak: true}, {Name: "ncclSend"},
+	}}
 	want := wanted{[]string{"libc.so.6"}, [][2]string{{"memcpy", "GLIBC_2.14"}, {"ncclSend", ""}}}
-	check.Same(t, "values", want, got)
+	check.Same(t, "values of a library", want, wantedOf(f, false))
+	want.Symbols = slices.Insert(want.Symbols, 1, [2]string{"absent", ""})
+	check.Same(t, "values of an extension", want, wantedOf(f, true))
 }
 
 // The script receives lists, never null.
 func TestNothingWantedIsAList(t *testing.T) {
-	got, err := json.Marshal(wantedOf(&elf.File{}))
+	got, err := json.Marshal(wantedOf(&elf.File{}, true))
 	check.That(t, err == nil && string(got) == `{"needed":[],"symbols":[]}`, "%s, %v", got, err)
 }
 

@@ -48,10 +48,13 @@ def report(hvd, framework, part, changed=list):
     first, step, count = part["large"]
     summed, gathered, sent = all_three([float(v) for v in part["values"]])
     large = all_three([float((first + step * i) % 65536) / 8 for i in range(count)])
+    large = [hashlib.sha256(array.array("f", values).tobytes()).hexdigest() for values in large]
+    if part["calls"]:
+        large.append(vast(hvd, module, tensor, device, part))
     settings = {"pace": max(pace(hvd, tensor, device, n) for n in (1, count)), "stalled": stalled(hvd, framework)} if part["settings"] else {}
     asked.report(
         case="collectives", rank=hvd.rank(), size=hvd.size(), place=[int(getattr(hvd, name)()) for name in PLACE], allreduce=summed, allgather=gathered, broadcast=sent,
-        extremes=extremes(hvd.Sum), averages=extremes(hvd.Average), large=[hashlib.sha256(array.array("f", values).tobytes()).hexdigest() for values in large],
+        extremes=extremes(hvd.Sum), averages=extremes(hvd.Average), large=large,
         more=more(hvd, module, tensor, device, part), refused=refused(hvd, module, tensor, device), changed=touched + changed(), **settings,
     )
 
@@ -77,7 +80,10 @@ def more(hvd, module, tensor, device, part):
             values = mine.numpy().tolist()
             result = function(mine, **options)
         unchanged(name, mine, values)
-        said["%s of %s" % (name, kind)] = (result[0] if isinstance(result, tuple) else result).numpy().tolist()
+        if isinstance(result, tuple):
+            result, received = result
+            said["received of %s" % kind] = received.numpy().tolist()
+        said["%s of %s" % (name, kind)] = result.numpy().tolist()
 
     with device:
         splits = tensor(part["splits"], dtype=module.int32)
@@ -85,6 +91,8 @@ def more(hvd, module, tensor, device, part):
         for op in ("Sum", "Min", "Max", "Product"):
             if hasattr(hvd, op):
                 call(op, hvd.allreduce, kind, op=getattr(hvd, op))
+    for kind in ("uint8", "int8"):
+        call("Sum", hvd.allreduce, kind, op=hvd.Sum)
     if hasattr(hvd, "reducescatter"):
         for kind in ("float32", "float64"):
             call("reducescatter", hvd.reducescatter, kind, op=hvd.Sum)
@@ -95,10 +103,9 @@ def more(hvd, module, tensor, device, part):
     if part["calls"]:
         said["calls of float32"] = [many(hvd, tensor, device, i, part["values"][i % len(part["values"])]) for i in range(part["calls"])]
         said["together of float32"] = together(hvd, tensor, device, part["values"], part["together"])
-        said["Sum of a vast tensor"] = vast(hvd, module, tensor, device, float(part["small"][0]), part["vast"])
         if hasattr(hvd, "barrier"):
             said["waits at a barrier"] = waits(hvd)
-        said["growth"] = [growth(hvd, tensor, device, part["repeated"], part["repeats"])]
+        said["growth"] = [growth(hvd, tensor, device, *calls) for calls in part["repeats"]]
     said["Sum of four dimensions"] = wide(hvd, module, tensor, device, float(part["small"][0]))
     said["overflow of float16"] = overflow(hvd, module, tensor, device)
     said["factors of one name"] = scaled(hvd, tensor, device, float(part["small"][0]), part["scales"])
@@ -112,11 +119,14 @@ def more(hvd, module, tensor, device, part):
     return said
 
 
-def vast(hvd, module, tensor, device, value, count):
-    """The least and the most of the sum of a tensor with this value in each element, as of an embedding."""
+def vast(hvd, module, tensor, device, part):
+    """The digest of the sum of a tensor as of an embedding, which repeats some values."""
+    values = [float(v) for v in part["values"]]
     with device:
-        summed = hvd.allreduce(module.tile(tensor([value]), [count]), op=hvd.Sum, name="vast").numpy()
-    return [float(summed.min()), float(summed.max())]
+        mine = module.tile(tensor(values), [part["vast"]])
+        summed = hvd.allreduce(mine, op=hvd.Sum, name="vast").numpy()
+    unchanged("a vast sum", mine[-len(values):], values)
+    return hashlib.sha256(summed.tobytes()).hexdigest()
 
 
 def wide(hvd, module, tensor, device, factor):
@@ -173,6 +183,8 @@ def together(hvd, tensor, device, values, count):
     with device:
         group = [tensor([float(values[i % len(values)] + i)]) for i in range(count)]
         sums = [summed.numpy().tolist()[0] for summed in hvd.grouped_allreduce(group, op=hvd.Sum)]
+        for i, mine in enumerate(group):
+            unchanged("a group", mine, [float(values[i % len(values)] + i)])
     if not hasattr(hvd, "allreduce_async"):
         return sums
     order = range(count) if hvd.rank() == 0 else reversed(range(count))
@@ -204,6 +216,9 @@ def refused(hvd, module, tensor, device):
         "operations": lambda name: hvd.allreduce(one, op=hvd.Min if rank else hvd.Sum, name=name),
         "factors": lambda name: hvd.allreduce(one, op=hvd.Sum, prescale_factor=1.0 + rank, name=name),
         "roots": lambda name: hvd.broadcast(one, root_rank=rank, name=name),
+        "shapes": lambda name: hvd.allreduce(tensor([[1.0, 1.0]] if rank else [[1.0], [1.0]]), op=hvd.Sum, name=name),
+        "lengths of a broadcast": lambda name: hvd.broadcast(tensor([1.0] * (1 + rank)), root_rank=0, name=name),
+        "types of an allgather": lambda name: hvd.allgather(tensor([1.0], dtype=module.float64 if rank else module.float32), name=name),
     }
     errors = []
     for name, call in calls.items():

@@ -4,6 +4,7 @@ import gc
 import logging
 import os
 import random
+import re
 import resource
 import signal
 import sys
@@ -11,6 +12,9 @@ import types
 
 FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, type)
 METHODS = (types.FunctionType, classmethod, staticmethod, property)
+
+# Variables that MPI has no reason to set: those of GPUs, of the loader, of Python and of frameworks.
+OF_JOBS = re.compile(r"\b(CUDA|GPU|HIP|HSA|LD|NCCL|NVIDIA|OMP|PYTHON|RCCL|ROCR|TF|TORCH)[A-Z]*_")
 
 
 def functions():
@@ -89,7 +93,7 @@ def differences(module):
         with open("/proc/self/maps") as maps:
             if "/libmpi" in maps.read():  # MPI and its drivers set variables of C and handle crashes
                 for found in was, now:
-                    for name in [name for name in found if name.endswith(("SigCgt", " of C"))]:
+                    for name in [name for name in found if name.endswith(("SigCgt", " of C")) and not OF_JOBS.search(name)]:
                         del found[name]
         return sorted([name for name in {**was, **now} if was.get(name) != now.get(name)] +
                       [name for name, value in have.items() if had.get(name, value) is not value and package(value) == package(module)])

@@ -49,13 +49,18 @@ def mapped(pid, pattern, members):
 
 
 def patched(pid):
-    """The files whose code in the memory of a process is no longer that of the file: the kernel counts its own pages."""
+    """The files whose code in the memory of a process is no longer that of the file: the kernel counts its own pages.
+
+    Code of a file without a name is that of no file. libffi has such code in older releases.
+    """
     found, path = set(), ""
     with open("/proc/%d/smaps" % pid) as maps:
         for line in maps:
             fields = line.rstrip("\n").split(None, 5)
             if not fields[0].endswith(":"):  # the line of a part
                 path = fields[5] if len(fields) == 6 and "x" in fields[1] else ""
+                if path.startswith("/memfd:") and "libffi" not in path:
+                    found.add(path)
             elif path.startswith("/") and fields[0] == "Anonymous:" and fields[1] != "0":
                 found.add(path)
     return sorted(found)
