@@ -14,7 +14,7 @@ FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, type)
 METHODS = (types.FunctionType, classmethod, staticmethod, property)
 
 # Variables that MPI has no reason to set: those of GPUs, of the loader, of Python and of frameworks.
-OF_JOBS = re.compile(r"\b(CUDA|GPU|HIP|HSA|LD|NCCL|NVIDIA|OMP|PYTHON|RCCL|ROCR|TF|TORCH)[A-Z]*_")
+OF_JOBS = re.compile(r"\b((CUDA|GPU|HIP|HSA|LD|NCCL|NVIDIA|OMP|RCCL|ROCR|TF|TORCH)_|PYTHON)")
 
 
 def functions():
