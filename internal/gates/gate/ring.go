@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"builder/internal/base/regular"
 	"builder/internal/plan/recipe"
@@ -35,8 +34,9 @@ type ringPart struct {
 	Splits   []int     `json:"splits"` // number of the values for each rank in an alltoall
 	// Factors multiply the small values of a type, except for a product.
 	Factors map[string]float64 `json:"factors"`
-	// Reduced and Moved are the types of more operations.
+	// Reduced, Summed and Moved are the types of more operations.
 	Reduced []string `json:"reduced"`
+	Summed  []string `json:"summed"`
 	Moved   []string `json:"moved"`
 	// Calls is the number of small allreduces with a name each, one after the other. Repeats
 	// are the sizes of tensors and the numbers of their collectives that must not make the
@@ -108,6 +108,14 @@ func callsOf(e recipe.Expect) int {
 	return manyCalls / 20
 }
 
+// summedTypes are types that Horovod adds, beside [reducedTypes]. For torch it refuses them.
+func summedTypes(e recipe.Expect) []string {
+	if slices.Contains(frameworks(e), "torch") {
+		return []string{}
+	}
+	return []string{"uint8", "int8"}
+}
+
 // rankSeconds is the time limit of ranks on a CPU.
 const rankSeconds = 900
 
@@ -116,7 +124,7 @@ func ringOf(box Box, ranks int, e recipe.Expect) (r ring) {
 	random := random(box, fmt.Sprintf("collectives of %d", ranks))
 	root := random.IntN(ranks)
 	for rank := range ranks {
-		part := ringPart{Root: root, Limit: rankSeconds, Extremes: extremes[rank], Reduced: reducedTypes, Moved: movedTypes, Factors: factors, Vast: vastCount, Scales: scales}
+		part := ringPart{Root: root, Limit: rankSeconds, Extremes: extremes[rank], Reduced: reducedTypes, Summed: summedTypes(e), Moved: movedTypes, Factors: factors, Vast: vastCount, Scales: scales}
 		if ranks == ranksOfLauncher {
 			part.Settings = settingsOfRanks
 		} else {
@@ -230,7 +238,7 @@ func (r ring) more(rank int) map[string][]float64 {
 		}
 	}
 	for _, kind := range movedTypes {
-		if strings.HasSuffix(kind, "int8") {
+		if slices.Contains(r[0].Summed, kind) {
 			results["Sum of "+kind] = sumOf(small)
 		}
 		results["received of "+kind] = received
