@@ -51,17 +51,27 @@ def mapped(pid, pattern, members):
 def patched(pid):
     """The files whose code in the memory of a process is no longer that of the file: the kernel counts its own pages.
 
-    Code of a file without a name is that of no file. libffi has such code in older releases.
+    Other memory may lie in the place of a part of the code. Code of a file without a name
+    is that of no file; libffi has such code in older releases.
     """
-    found, path = set(), ""
+    found, path, last, end, covered = set(), "", "", "", False
     with open("/proc/%d/smaps" % pid) as maps:
         for line in maps:
             fields = line.rstrip("\n").split(None, 5)
-            if not fields[0].endswith(":"):  # the line of a part
-                path = fields[5] if len(fields) == 6 and "x" in fields[1] else ""
-                if path.startswith("/memfd:") and "libffi" not in path:
+            if fields[0].endswith(":"):
+                if path.startswith("/") and fields[0] == "Anonymous:" and fields[1] != "0":
                     found.add(path)
-            elif path.startswith("/") and fields[0] == "Anonymous:" and fields[1] != "0":
+                continue
+            name, code = fields[5] if len(fields) == 6 else "", "x" in fields[1]
+            begin, _, after = fields[0].partition("-")
+            if begin != end:
+                last, covered = "", False
+            if name.startswith("/"):
+                if covered and name == last:
+                    found.add(name)
+                last, covered = name, False
+            covered, end, path = covered or code and not name, after, name if code else ""
+            if path.startswith("/memfd:") and "libffi" not in path:
                 found.add(path)
     return sorted(found)
 
