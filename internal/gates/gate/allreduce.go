@@ -141,7 +141,7 @@ func (r ring) judge(end ranksEnd, more bool) verdict.Verdict {
 		return verdict.Unmeasured("%v", err)
 	}
 	var problems []string
-	reported := 0
+	reported, large := 0, r.largeResults()
 	for rank, is := range end.Ranks {
 		reports, err := reportsOf[ringReport](is)
 		if err != nil {
@@ -156,7 +156,7 @@ func (r ring) judge(end ranksEnd, more bool) verdict.Verdict {
 		if beyond := beyondHost(is.Sockets); len(beyond) > 0 && end.launch.controller != "mpi" {
 			problems = append(problems, fmt.Sprintf("rank %d waits for connections of other hosts with %s", rank, listed(beyond, 3)))
 		}
-		for _, problem := range r.problems(rank, reports[0]) {
+		for _, problem := range r.problems(rank, reports[0], large) {
 			problems = append(problems, fmt.Sprintf("rank %d%s", rank, problem))
 		}
 	}
@@ -183,9 +183,9 @@ func beyondHost(sockets []string) []string {
 	})
 }
 
-// problems compares the report of a rank with the right results. Each text follows the
-// number of the rank.
-func (r ring) problems(rank int, have ringReport) (problems []string) {
+// problems compares the report of a rank with the right results, those of large tensors as
+// [ring.largeResults] has them. Each text follows the number of the rank.
+func (r ring) problems(rank int, have ringReport, large []string) (problems []string) {
 	wrong := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
 	size, values := len(r), r.values()
 	if have.Rank != rank || have.Size != size {
@@ -210,9 +210,9 @@ func (r ring) problems(rank int, have ringReport) (problems []string) {
 			wrong(": %s gave %v, expected %v", c.name, c.have, c.want)
 		}
 	}
-	for i, want := range r.largeResults() {
+	for i, want := range large {
 		if i >= len(have.Large) || have.Large[i] != want {
-			wrong(": %s of a %s tensor is wrong", collectiveNames[i], []string{"large", "vast"}[i/3])
+			wrong(": %s is wrong", largeNames[i])
 		}
 	}
 	if !slices.Equal(have.Extremes, summed[size]) {

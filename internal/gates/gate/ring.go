@@ -179,10 +179,10 @@ var scales = []float64{1, 1, 0.5, 0.25, 1}
 // float16Most stands for infinity in the sums of float16: JSON has none.
 const float16Most = 1e9
 
-var collectiveNames = [4]string{"the sum", "the concatenation", "the broadcast", "the sum"}
+var largeNames = [4]string{"the sum of a large tensor", "the concatenation of a large tensor", "the broadcast of a large tensor", "the sum of a vast tensor"}
 
 // largeResults returns the digests of the right results, in the order of
-// [collectiveNames]. The last is that of the vast tensor, if the task has it.
+// [largeNames]. The last is that of the vast tensor, if the task has it.
 func (r ring) largeResults() (digests []string) {
 	var all [][]float32
 	for _, part := range r {
